@@ -1,0 +1,135 @@
+#include <belay/belay.h>
+
+#include <stdlib.h>
+
+#include "api/handle.h"
+#include "api/options.h"
+#include "api/scheme.h"
+#include "store/schema.h"
+
+static belay_rc take_namespace(struct belay *b, const char *ns, struct belay_error *err)
+{
+    size_t len = strnlen(ns, sizeof(b->ns));
+
+    if (len == sizeof(b->ns) || !namespace_is_valid(bytes_of(ns, len), false))
+        return err_reason(err, BELAY_INVALID, "namespace",
+                          "namespace: must be 1 to %d of a-z, 0-9, _ and -, beginning "
+                          "with a letter or digit",
+                          NAMESPACE_MAX);
+    memcpy(b->ns, ns, len + 1);
+    return BELAY_OK;
+}
+
+/* The driver, the store on it, and the space in that. */
+static belay_rc open_store(struct belay *b, const struct scheme *scheme,
+                           const struct url *url, struct belay_error *err)
+{
+    belay_rc rc = scheme->open(&b->driver, url, &b->settings, &b->config, err);
+    if (rc != BELAY_OK)
+        return rc;
+
+    const struct store_options options = {
+        .schema = b->config.schema,
+        .clock = b->config.clock,
+        .random = b->config.random,
+    };
+    rc = store_open(&b->store, b->driver, &options, err);
+    if (rc != BELAY_OK)
+        return rc;
+    return store_space(b->store, bytes_str(b->ns), &b->space, err);
+}
+
+/* Everything is checked before the first driver is touched: a refused call leaves no
+ * file behind. */
+static belay_rc open_handle(struct belay *b, const char *text,
+                            const struct belay_options *options, struct belay_arena *a,
+                            struct belay_error *err)
+{
+    const struct scheme *scheme;
+    struct url url;
+
+    belay_rc rc = settings_from_options(&b->settings, options, err);
+    if (rc == BELAY_OK)
+        rc = take_namespace(b, options->ns, err);
+    if (rc == BELAY_OK)
+        rc = url_parse(bytes_of(text, strnlen(text, URL_MAX + 1)), a, &url, err);
+    if (rc == BELAY_OK)
+        rc = scheme_find(&url, &scheme, err);
+    if (rc == BELAY_OK)
+        rc = scheme_options(scheme, &url, &b->settings, err);
+    if (rc == BELAY_OK)
+        rc = open_store(b, scheme, &url, err);
+    return rc;
+}
+
+belay_rc belay_open(const char *url, const struct belay_options *options,
+                    struct belay **out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct belay_options known;
+
+    if (!url || !out)
+        return err_set(err, BELAY_MISUSE, "belay_open: %s is NULL",
+                       url ? "out" : "url");
+    struct belay *b = calloc(1, sizeof(*b));
+    if (!b)
+        return err_no_memory(err, "a handle");
+
+    b->settings = settings_none();
+    b->config.schema = &schema_belay;
+    belay_rc rc =
+        options_read(options, &known, &b->config.clock, &b->config.random, err);
+    if (rc == BELAY_OK)
+        rc = open_handle(b, url, &known, &arena, err);
+    if (rc != BELAY_OK) {
+        belay_close(b);
+        return rc;
+    }
+    *out = b;
+    return BELAY_OK;
+}
+
+void belay_close(struct belay *b)
+{
+    if (!b)
+        return;
+    store_close(b->store);
+    driver_close(b->driver);
+    free(b);
+}
+
+const char *belay_namespace(const struct belay *b)
+{
+    return b->ns;
+}
+
+enum belay_durability belay_durability(struct belay *b)
+{
+    switch (driver_durability(b->driver)) {
+    case DURABILITY_INLINE:
+        return BELAY_DURABILITY_INLINE;
+    case DURABILITY_DURABLE:
+        return BELAY_DURABILITY_DURABLE;
+    case DURABILITY_RELAXED:
+        break;
+    }
+    return BELAY_DURABILITY_RELAXED;
+}
+
+const char *belay_durability_name(int durability)
+{
+    static const char *const names[] = {
+        [BELAY_DURABILITY_INLINE] = "inline",
+        [BELAY_DURABILITY_DURABLE] = "durable",
+        [BELAY_DURABILITY_RELAXED] = "relaxed",
+    };
+
+    if (durability < 0 || (size_t)durability >= COUNT_OF(names))
+        return "unknown";
+    return names[durability];
+}
+
+const char *belay_version(void)
+{
+    return BELAY_VERSION;
+}

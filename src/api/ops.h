@@ -1,0 +1,161 @@
+/* ops.h - every operation, declared once.
+ *
+ * Routes, the command line's parser, its help, the man page and the shell completions
+ * are all derived from this table; a new operation is one row.
+ *
+ * Invariants (tests/unit/test_api_ops.c)
+ *   O1  names and words are unique, and no operation's words begin another's
+ *   O2  every operation has a summary, a handler and, over HTTP, a method and a path
+ *   O3  positionals are declared in their order; only the last may be repeated, and
+ *       what follows an optional one is optional
+ *   O4  an option has the same shape, with or without a value, wherever it occurs
+ */
+#ifndef API_OPS_H
+#define API_OPS_H
+
+#include <jansson.h>
+
+#include <belay/belay.h>
+
+#include "base/attr.h"
+#include "base/bytes.h"
+#include "base/err.h"
+
+enum op_kind {
+    OP_POSITIONAL,
+    OP_OPTION, /* --name VALUE */
+    OP_FLAG,   /* --name; its type is OP_BOOL */
+};
+
+enum op_type {
+    OP_TEXT,
+    OP_I64,
+    OP_DURATION, /* 30s; milliseconds in the value */
+    OP_JSON,     /* the command line also takes @FILE and - for standard input */
+    OP_BOOL,
+    OP_FILE, /* the command line takes a path or -; the value is the content */
+};
+
+/* Longest values where `max` is 0. */
+#define OP_TEXT_MAX ((size_t)65536)
+#define OP_JSON_MAX ((size_t)1 << 20)
+
+struct op_arg {
+    const char *name; /* [a-z][a-z0-9_]*: the field; the option has - for _ */
+    char letter;      /* of the short option; 0: there is none */
+    enum op_kind kind;
+    enum op_type type;
+    bool required;
+    bool repeated;
+    int64_t min, max; /* OP_I64, OP_DURATION: bounds of the number; others: bytes */
+    const char *const *choices; /* OP_TEXT: all that is allowed; NULL: anything */
+    const char *placeholder;    /* in usage lines; NULL: after the type */
+    const char *env;            /* read where the argument is absent; may be NULL */
+    const char *fallback;       /* taken where that is absent too; may be NULL */
+    const char *help;
+};
+
+/* One argument as given.  A repeated one has a value for each time. */
+struct op_value {
+    const struct op_arg *arg;
+    struct bytes text; /* as given; a NUL stands behind it */
+    int64_t number;    /* OP_I64, OP_DURATION, OP_BOOL */
+    json_t *json;      /* OP_JSON: owned */
+};
+
+enum op_scope {
+    OP_SCOPE_NONE,
+    OP_SCOPE_READ,
+    OP_SCOPE_SUBMIT,
+    OP_SCOPE_WORK,
+    OP_SCOPE_OPERATE,
+    OP_SCOPE_ADMIN,
+};
+
+/* The shape of a result. */
+enum op_shape {
+    OP_OBJECT,
+    OP_LIST,  /* {"items":[{...}...],"next_cursor":...} */
+    OP_PROSE, /* {"text":"..."}: for people, printed as it is */
+};
+
+struct op_table;
+struct operation;
+
+struct op_call {
+    const struct op_table *table; /* the one the operation is in */
+    const struct operation *op;
+    const struct op_value *values;
+    size_t n_values;
+    struct belay *belay; /* NULL unless op->needs_store */
+};
+
+/* The caller json_decref()s *out, which is untouched on failure. */
+typedef belay_rc op_handler(const struct op_call *call, json_t **out,
+                            struct belay_error *err);
+
+struct operation {
+    const char *name;        /* "flow.submit" */
+    const char *words;       /* "flow submit" */
+    const char *http_method; /* NULL: not over HTTP */
+    const char *http_path;   /* "/v1/flows/{id}" */
+    const char *summary;     /* one line, no full stop */
+    const char *details;     /* sentences; may be NULL */
+    const struct op_arg *args;
+    size_t n_args;
+    enum op_scope scope;
+    bool needs_store;
+    enum op_shape shape;
+    const char *const *columns; /* of a table, in order; ends with NULL */
+    const char *essence;        /* the one field printed with -q; NULL: none */
+    op_handler *handler;
+};
+
+/* Rows of one subject, as help and manual show them together. */
+struct op_group {
+    const char *title;
+    const struct operation *ops;
+    size_t n_ops;
+};
+
+struct op_table {
+    const struct op_group *groups;
+    size_t n_groups;
+    const struct op_arg *globals; /* options that go with every command */
+    size_t n_globals;
+};
+
+extern const struct op_table op_table_belay;
+
+size_t op_count(const struct op_table *t);
+const struct operation *op_at(const struct op_table *t, size_t i);
+
+/* The operation with exactly these words, or NULL. */
+const struct operation *op_find(const struct op_table *t, struct bytes words);
+
+/* Whether `words` are a proper beginning of some operation's words ("flow"). */
+bool op_is_prefix(const struct op_table *t, struct bytes words);
+
+/* The i-th distinct word that can follow `words` (which may be empty); empty when there
+ * are no more. */
+struct bytes op_next_word(const struct op_table *t, struct bytes words, size_t i);
+
+/* Whether `words` begin with all of `prefix`, word by word. */
+bool op_words_begin(const char *words, struct bytes prefix);
+
+/* The i-th argument of the whole table, the globals first; NULL when there are no more.
+ */
+const struct op_arg *op_arg_at(const struct op_table *t, size_t i);
+
+/* The first value of the argument called `name`, or NULL when it is absent. */
+const struct op_value *op_get(const struct op_call *call, const char *name);
+
+/* Reads `text` as a value of `arg`; out->text is the given view.  `invalid`, reason
+ * `argument`, entity the argument's name; the message has no context of its own. */
+MUST_USE belay_rc op_value_parse(const struct op_arg *arg, struct bytes text,
+                                 struct op_value *out, struct belay_error *err);
+
+/* Most bytes a value of this argument may have. */
+size_t op_value_max(const struct op_arg *arg);
+
+#endif /* API_OPS_H */

@@ -1,0 +1,96 @@
+#include "api/scheme.h"
+
+#include "store/drivers/memory.h"
+
+static belay_rc open_memory(struct driver **out, const struct url *url,
+                            const struct settings *settings,
+                            const struct driver_config *config, struct belay_error *err)
+{
+    (void)settings;
+    if (url->rest.len > 0)
+        return err_reason(err, BELAY_INVALID, "url",
+                          "store URL: nothing may follow memory: since a memory store "
+                          "has no name; each one is new and its own");
+    return memory_open(out, config, err);
+}
+
+static const char *const none[] = { NULL };
+
+/* clang-format off */
+const struct scheme scheme_table[] = {
+    { "memory",     open_memory, none },
+    { "sqlite",     NULL,        none },
+    { "postgres",   NULL,        none },
+    { "postgresql", NULL,        none },
+    { "valkey",     NULL,        none },
+    { "valkeys",    NULL,        none },
+    { "redis",      NULL,        none },
+    { "rediss",     NULL,        none },
+    { "http",       NULL,        none },
+    { "https",      NULL,        none },
+};
+/* clang-format on */
+const size_t scheme_count = COUNT_OF(scheme_table);
+
+static belay_rc not_here(const struct url *url, bool known, struct belay_error *err)
+{
+    struct buf list CLEANUP(buf_release) = { 0 };
+
+    for (size_t i = 0; i < scheme_count; i++) {
+        if (scheme_table[i].open)
+            buf_printf(&list, " %s:", scheme_table[i].name);
+    }
+    (void)err_reason(err, BELAY_INVALID, "scheme",
+                     "store URL: scheme %.*s %s; this build has%.*s",
+                     (int)url->scheme.len, (const char *)url->scheme.ptr,
+                     known ? "is not in this build" : "is unknown", (int)list.len,
+                     list.ptr ? (const char *)list.ptr : "");
+    err_entity(err, url->scheme);
+    return BELAY_INVALID;
+}
+
+belay_rc scheme_find(const struct url *url, const struct scheme **out,
+                     struct belay_error *err)
+{
+    for (size_t i = 0; i < scheme_count; i++) {
+        if (!bytes_eq(url->scheme, bytes_str(scheme_table[i].name)))
+            continue;
+        if (!scheme_table[i].open)
+            return not_here(url, true, err);
+        *out = &scheme_table[i];
+        return BELAY_OK;
+    }
+    return not_here(url, false, err);
+}
+
+static bool is_own(const struct scheme *scheme, struct bytes name)
+{
+    for (const char *const *own = scheme->options; *own; own++) {
+        if (bytes_eq(name, bytes_str(*own)))
+            return true;
+    }
+    return false;
+}
+
+belay_rc scheme_options(const struct scheme *scheme, const struct url *url,
+                        struct settings *settings, struct belay_error *err)
+{
+    for (size_t i = 0; i < url->n_options; i++) {
+        const struct url_option *option = &url->options[i];
+        enum setting which;
+
+        if (settings_find(option->name, &which)) {
+            belay_rc rc = settings_from_text(settings, which, option->value, err);
+            if (rc != BELAY_OK)
+                return rc;
+        } else if (!is_own(scheme, option->name)) {
+            (void)err_reason(
+                err, BELAY_INVALID, "option",
+                "store URL: option %.*s: unknown to %s:", (int)option->name.len,
+                (const char *)option->name.ptr, scheme->name);
+            err_entity(err, option->name);
+            return BELAY_INVALID;
+        }
+    }
+    return BELAY_OK;
+}

@@ -1,0 +1,39 @@
+/* scheme.h - which URL opens which driver.
+ *
+ * One table.  A scheme that Belay knows and this build lacks has a row without `open`,
+ * so that it can be told from a misspelt one.
+ */
+#ifndef API_SCHEME_H
+#define API_SCHEME_H
+
+#include "api/settings.h"
+#include "api/url.h"
+#include "store/driver.h"
+
+/* Opens the driver.  url->rest is the opener's to judge; options of the URL that are
+ * settings are in *settings already.  config is borrowed until the driver is closed. */
+typedef belay_rc scheme_open_fn(struct driver **out, const struct url *url,
+                                const struct settings *settings,
+                                const struct driver_config *config,
+                                struct belay_error *err);
+
+struct scheme {
+    const char *name;
+    scheme_open_fn *open;       /* NULL: not in this build */
+    const char *const *options; /* of its own, besides the settings; ends with NULL */
+};
+
+extern const struct scheme scheme_table[];
+extern const size_t scheme_count;
+
+/* The row of url->scheme.  `invalid`, reason `scheme`, when there is none or it is not
+ * in this build; the message lists what is. */
+MUST_USE belay_rc scheme_find(const struct url *url, const struct scheme **out,
+                              struct belay_error *err);
+
+/* Takes the URL's settings and checks that its other options are the scheme's own.
+ * `invalid`, reason `option`. */
+MUST_USE belay_rc scheme_options(const struct scheme *scheme, const struct url *url,
+                                 struct settings *settings, struct belay_error *err);
+
+#endif /* API_SCHEME_H */

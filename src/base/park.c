@@ -1,0 +1,113 @@
+#include "base/park.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/err.h"
+
+/* One sleep is at most this long, so that a replaced clock that runs fast is noticed.
+ */
+#define LONGEST_SLEEP_US ((int64_t)3600 * 1000000)
+
+static void futex_wait(_Atomic uint32_t *word, uint32_t value,
+                       const struct timespec *timeout)
+{
+    /* The result is not needed: who waits looks at the word again in any case. */
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
+}
+
+void parker_wake(struct parker *p)
+{
+    atomic_store_explicit(&p->woken, 1, memory_order_release);
+    (void)syscall(SYS_futex, &p->woken, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+bool parker_take(struct parker *p)
+{
+    return atomic_exchange_explicit(&p->woken, 0, memory_order_acquire) != 0;
+}
+
+bool parker_wait(struct parker *p, const struct belay_clock *clock, int64_t deadline_us)
+{
+    while (!parker_take(p)) {
+        if (deadline_us == DEADLINE_NONE) {
+            futex_wait(&p->woken, 0, NULL);
+            continue;
+        }
+        int64_t left = deadline_us - clock->mono_us(clock->arg);
+        if (left <= 0)
+            return false;
+        if (left > LONGEST_SLEEP_US)
+            left = LONGEST_SLEEP_US;
+        struct timespec timeout = { .tv_sec = left / 1000000,
+                                    .tv_nsec = (left % 1000000) * 1000 };
+        futex_wait(&p->woken, 0, &timeout);
+    }
+    return true;
+}
+
+void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
+                   struct parker *parker)
+{
+    *link = (struct cancel_link){ .parker = parker };
+    if (!c)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    link->next = c->links;
+    link->at = &c->links;
+    if (link->next)
+        link->next->at = &link->next;
+    c->links = link;
+    if (atomic_load_explicit(&c->triggered, memory_order_relaxed))
+        parker_wake(parker);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void cancel_detach(struct belay_cancel *c, struct cancel_link *link)
+{
+    if (!c || !link->at)
+        return;
+    pthread_mutex_lock(&c->mutex);
+    *link->at = link->next;
+    if (link->next)
+        link->next->at = link->at;
+    link->at = NULL;
+    pthread_mutex_unlock(&c->mutex);
+}
+
+belay_rc belay_cancel_new(struct belay_cancel **out, struct belay_error *err)
+{
+    struct belay_cancel *c = calloc(1, sizeof(*c));
+    if (!c)
+        return err_no_memory(err, "a cancel");
+    pthread_mutex_init(&c->mutex, NULL);
+    *out = c;
+    return BELAY_OK;
+}
+
+void belay_cancel_trigger(struct belay_cancel *c)
+{
+    pthread_mutex_lock(&c->mutex);
+    atomic_store_explicit(&c->triggered, true, memory_order_release);
+    for (struct cancel_link *l = c->links; l; l = l->next)
+        parker_wake(l->parker);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bool belay_cancel_triggered(const struct belay_cancel *c)
+{
+    return cancel_is_set(c);
+}
+
+void belay_cancel_free(struct belay_cancel *c)
+{
+    if (!c)
+        return;
+    pthread_mutex_destroy(&c->mutex);
+    free(c);
+}

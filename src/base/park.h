@@ -1,0 +1,57 @@
+/* park.h - a thread that sleeps until somebody wakes it, and cancellation.
+ *
+ * A parker is one flag and one futex: a wake before the wait is not lost, and a thread
+ * that waits costs nothing until it is woken or its deadline passes.
+ */
+#ifndef BASE_PARK_H
+#define BASE_PARK_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <belay/cancel.h>
+#include <belay/hooks.h>
+
+#include "base/attr.h"
+
+#define DEADLINE_NONE INT64_MAX
+
+struct parker {
+    _Atomic uint32_t woken;
+};
+
+/* Wakes the thread in parker_wait, or the next one to enter it. */
+void parker_wake(struct parker *p);
+
+/* Sleeps until woken (true, and the flag is consumed) or until clock->mono_us reaches
+ * deadline_us (false).  DEADLINE_NONE waits for ever. */
+MUST_USE bool parker_wait(struct parker *p, const struct belay_clock *clock,
+                          int64_t deadline_us);
+
+/* Takes a wake-up if there is one, without waiting. */
+MUST_USE bool parker_take(struct parker *p);
+
+/* One parker that a cancel wakes; the caller's memory, linked while attached. */
+struct cancel_link {
+    struct parker *parker;
+    struct cancel_link *next, **at;
+};
+
+struct belay_cancel {
+    atomic_bool triggered;
+    pthread_mutex_t mutex;
+    struct cancel_link *links;
+};
+
+/* While attached, a trigger wakes the parker (at once when it was triggered before).
+ * Both take a NULL cancel.  After detach nobody touches the link or the parker. */
+void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
+                   struct parker *parker);
+void cancel_detach(struct belay_cancel *c, struct cancel_link *link);
+
+static inline bool cancel_is_set(const struct belay_cancel *c)
+{
+    return c && atomic_load_explicit(&c->triggered, memory_order_acquire);
+}
+
+#endif /* BASE_PARK_H */

@@ -1,0 +1,21 @@
+/* cli.h - the command line, from its words to its exit status. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "cli/request.h"
+
+/* What the program gets from its surroundings. */
+struct cli {
+    const struct op_table *table;
+    env_fn *env;
+    int in, out, err;
+};
+
+/* Runs one command line, without the name of the program; returns the exit status.
+ *
+ * Standard output holds a whole answer or nothing, and is written last.  A failure is
+ * reported once, on standard error, and decides the exit status; one to write the
+ * answer is status 1. */
+int cli_run(const struct cli *cli, char *const *argv, size_t n);
+
+#endif /* CLI_CLI_H */

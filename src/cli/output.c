@@ -1,0 +1,306 @@
+#include "cli/output.h"
+
+#include <stdlib.h>
+
+#include "base/json.h"
+
+bool output_format_called(struct bytes name, enum output_format *out)
+{
+    static const char *const names[] = {
+        [OUTPUT_TABLE] = "table",
+        [OUTPUT_JSON] = "json",
+        [OUTPUT_JSONL] = "jsonl",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (bytes_eq(name, bytes_str(names[i]))) {
+            *out = (enum output_format)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- cells --- */
+
+static bool is_plain_list(const json_t *value)
+{
+    for (size_t i = 0; i < json_array_size(value); i++) {
+        const json_t *item = json_array_get(value, i);
+        if (json_is_array(item) || json_is_object(item))
+            return false;
+    }
+    return json_array_size(value) > 0;
+}
+
+static belay_rc append_plain(struct buf *out, const json_t *value,
+                             struct belay_error *err)
+{
+    struct buf text CLEANUP(buf_release) = { 0 };
+
+    if (!value || json_is_null(value)) {
+        buf_append_char(out, '-');
+        return BELAY_OK;
+    }
+    if (json_is_string(value)) {
+        buf_append_escaped(
+            out, bytes_of(json_string_value(value), json_string_length(value)));
+        return BELAY_OK;
+    }
+    belay_rc rc = json_write(value, &text, err);
+    if (rc == BELAY_OK)
+        buf_append_escaped(out, buf_view(&text));
+    return rc;
+}
+
+static belay_rc append_cell(struct buf *out, const json_t *value,
+                            struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+
+    if (!is_plain_list(value))
+        return append_plain(out, value, err);
+    for (size_t i = 0; rc == BELAY_OK && i < json_array_size(value); i++) {
+        buf_append_str(out, i > 0 ? ", " : "");
+        rc = append_plain(out, json_array_get(value, i), err);
+    }
+    return rc;
+}
+
+/* Characters of well-formed UTF-8. */
+static size_t width_of(struct bytes text)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        n += (text.ptr[i] & 0xc0) != 0x80;
+    return n;
+}
+
+/* The cells of a table, all in one buffer: cell i ends at ends[i]. */
+struct grid {
+    struct buf text;
+    size_t *ends;
+    size_t n_columns, n_cells, cap;
+};
+
+static void grid_release(struct grid *g)
+{
+    buf_release(&g->text);
+    free(g->ends);
+}
+
+static bool grid_open(struct grid *g, size_t n_columns, size_t n_rows)
+{
+    g->n_columns = n_columns;
+    g->cap = n_columns * n_rows;
+    g->ends = calloc(g->cap + 1, sizeof(*g->ends));
+    return g->ends != NULL;
+}
+
+static struct bytes grid_cell(const struct grid *g, size_t i)
+{
+    size_t start = i > 0 ? g->ends[i - 1] : 0;
+
+    return bytes_of(g->text.len > 0 ? g->text.ptr + start : NULL, g->ends[i] - start);
+}
+
+static void grid_add_str(struct grid *g, const char *text)
+{
+    buf_append_str(&g->text, text);
+    g->ends[g->n_cells++] = g->text.len;
+}
+
+static belay_rc grid_add(struct grid *g, const json_t *value, struct belay_error *err)
+{
+    belay_rc rc = append_cell(&g->text, value, err);
+
+    g->ends[g->n_cells++] = g->text.len;
+    return rc;
+}
+
+static size_t column_width(const struct grid *g, size_t column)
+{
+    size_t widest = 0;
+
+    for (size_t i = column; i < g->n_cells; i += g->n_columns) {
+        size_t width = width_of(grid_cell(g, i));
+        widest = width > widest ? width : widest;
+    }
+    return widest;
+}
+
+/* Columns two spaces apart; the last one is not padded. */
+static belay_rc grid_write(const struct grid *g, struct buf *out,
+                           struct belay_error *err)
+{
+    size_t *widths = calloc(g->n_columns + 1, sizeof(*widths));
+
+    if (!widths || g->text.failed) {
+        free(widths);
+        return err_no_memory(err, "the table");
+    }
+    for (size_t i = 0; i < g->n_columns; i++)
+        widths[i] = column_width(g, i);
+    for (size_t i = 0; i < g->n_cells; i++) {
+        struct bytes cell = grid_cell(g, i);
+        size_t column = i % g->n_columns;
+
+        buf_append(out, cell);
+        if (column + 1 < g->n_columns) {
+            buf_printf(out, "%*s", (int)(widths[column] - width_of(cell) + 2), "");
+            continue;
+        }
+        while (out->len > 0 && out->ptr[out->len - 1] == ' ')
+            out->len--;
+        buf_append_char(out, '\n');
+    }
+    free(widths);
+    return BELAY_OK;
+}
+
+/* --- tables --- */
+
+static size_t count_columns(const struct operation *op)
+{
+    size_t n = 0;
+
+    while (op->columns && op->columns[n])
+        n++;
+    return n;
+}
+
+static belay_rc render_list(const struct operation *op, const json_t *items,
+                            struct buf *out, struct belay_error *err)
+{
+    struct grid g CLEANUP(grid_release) = { 0 };
+    size_t n_columns = count_columns(op), n = json_array_size(items);
+
+    if (n == 0)
+        return BELAY_OK; /* a lone line of names says nothing */
+    if (!grid_open(&g, n_columns, n + 1))
+        return err_no_memory(err, "the table");
+    for (size_t c = 0; c < n_columns; c++)
+        grid_add_str(&g, op->columns[c]);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *item = json_array_get(items, i);
+        for (size_t c = 0; c < n_columns; c++) {
+            belay_rc rc = grid_add(&g, json_object_get(item, op->columns[c]), err);
+            if (rc != BELAY_OK)
+                return rc;
+        }
+    }
+    return grid_write(&g, out, err);
+}
+
+static belay_rc render_object(const struct operation *op, const json_t *object,
+                              struct buf *out, struct belay_error *err)
+{
+    struct grid g CLEANUP(grid_release) = { 0 };
+    size_t n = count_columns(op);
+
+    if (!grid_open(&g, 2, n))
+        return err_no_memory(err, "the table");
+    for (size_t i = 0; i < n; i++) {
+        const json_t *value = json_object_get(object, op->columns[i]);
+        if (!value)
+            continue; /* a field that the answer does not have */
+        grid_add_str(&g, op->columns[i]);
+        belay_rc rc = grid_add(&g, value, err);
+        if (rc != BELAY_OK)
+            return rc;
+    }
+    return grid_write(&g, out, err);
+}
+
+/* The essential field of one item, on a line. */
+static belay_rc render_essence(const struct operation *op, const json_t *item,
+                               struct buf *out, struct belay_error *err)
+{
+    const json_t *value = op->essence ? json_object_get(item, op->essence) : NULL;
+
+    if (!value)
+        return BELAY_OK;
+    belay_rc rc = append_cell(out, value, err);
+    buf_append_char(out, '\n');
+    return rc;
+}
+
+static belay_rc render_quiet(const struct operation *op, const json_t *answer,
+                             struct buf *out, struct belay_error *err)
+{
+    const json_t *items = json_object_get(answer, "items");
+    belay_rc rc = BELAY_OK;
+
+    if (op->shape == OP_OBJECT)
+        return render_essence(op, answer, out, err);
+    for (size_t i = 0; rc == BELAY_OK && i < json_array_size(items); i++)
+        rc = render_essence(op, json_array_get(items, i), out, err);
+    return rc;
+}
+
+static belay_rc render_table(const struct operation *op, const json_t *answer,
+                             bool quiet, struct buf *out, struct belay_error *err)
+{
+    const json_t *text = json_object_get(answer, "text");
+
+    if (op->shape == OP_PROSE) {
+        buf_append(out, bytes_of(json_string_value(text), json_string_length(text)));
+        return BELAY_OK;
+    }
+    if (quiet)
+        return render_quiet(op, answer, out, err);
+    if (op->shape == OP_LIST)
+        return render_list(op, json_object_get(answer, "items"), out, err);
+    return render_object(op, answer, out, err);
+}
+
+/* --- all of it --- */
+
+static belay_rc render_json(const json_t *value, struct buf *out,
+                            struct belay_error *err)
+{
+    belay_rc rc = json_write(value, out, err);
+
+    buf_append_char(out, '\n');
+    return rc;
+}
+
+static belay_rc render(const struct operation *op, const json_t *answer,
+                       enum output_format format, bool quiet, struct buf *out,
+                       struct belay_error *err)
+{
+    const json_t *items = json_object_get(answer, "items");
+    belay_rc rc = BELAY_OK;
+
+    if (format == OUTPUT_TABLE)
+        return render_table(op, answer, quiet, out, err);
+    if (format == OUTPUT_JSON || op->shape != OP_LIST)
+        return render_json(answer, out, err);
+    for (size_t i = 0; rc == BELAY_OK && i < json_array_size(items); i++)
+        rc = render_json(json_array_get(items, i), out, err);
+    return rc;
+}
+
+belay_rc output_render(const struct operation *op, const json_t *answer,
+                       enum output_format format, bool quiet, struct buf *out,
+                       struct belay_error *err)
+{
+    belay_rc rc = render(op, answer, format, quiet, out, err);
+
+    if (rc == BELAY_OK && out->failed)
+        return err_no_memory(err, "the output");
+    return rc;
+}
+
+void output_remark(const struct operation *op, const json_t *answer, struct buf *out)
+{
+    const json_t *cursor = json_object_get(answer, "next_cursor");
+
+    if (op->shape != OP_LIST || !json_is_string(cursor))
+        return;
+    buf_printf(out, "belay: %s: there is more; go on with --cursor ", op->words);
+    buf_append_escaped(out,
+                       bytes_of(json_string_value(cursor), json_string_length(cursor)));
+    buf_append_char(out, '\n');
+}

@@ -1,0 +1,34 @@
+/* output.h - an answer as text: a table for people, JSON for programs.
+ *
+ * The whole text is made before any of it is written, so that a failure never leaves
+ * half an answer behind.
+ *
+ *   table  a list has a line of column names and a line for each item, an object a line
+ *          for each field.  Columns are aligned by characters, no line ends in a space,
+ *          and nothing in a value can disturb a terminal or begin a new line.  A value
+ *          that is absent or null is -, a list of plain values is written with commas,
+ *          and anything deeper is compact JSON.
+ *   json   the value, canonical, on one line
+ *   jsonl  the items of a list, each as json
+ *
+ * With `quiet` a table has only the operation's essential field, without its name.
+ */
+#ifndef CLI_OUTPUT_H
+#define CLI_OUTPUT_H
+
+#include "api/ops.h"
+
+enum output_format { OUTPUT_TABLE, OUTPUT_JSON, OUTPUT_JSONL };
+
+/* False leaves *out untouched. */
+MUST_USE bool output_format_called(struct bytes name, enum output_format *out);
+
+/* Appends the answer of `op`. */
+MUST_USE belay_rc output_render(const struct operation *op, const json_t *answer,
+                                enum output_format format, bool quiet, struct buf *out,
+                                struct belay_error *err);
+
+/* Appends what people should know beside a list: how to get the rest of it. */
+void output_remark(const struct operation *op, const json_t *answer, struct buf *out);
+
+#endif /* CLI_OUTPUT_H */

@@ -1,0 +1,41 @@
+/* fence.h - the number that tells a current holder from a stale one.
+ *
+ * A fence is epoch * 2^40 + n.  It fits a JSON number (2^53).  The epoch belongs to the
+ * store and rises at restore and failover (X10); n counts the grants of one lease from
+ * 1, so at epoch 0 the third grant has fence 3.
+ *
+ * Pure: no I/O, no clock, no memory.
+ *
+ *   L2  every grant of a lease has a greater fence than every grant before it
+ *   L3  a fence that was given out is never given out again, answered or not
+ */
+#ifndef POLICY_FENCE_H
+#define POLICY_FENCE_H
+
+#include "base/err.h"
+
+#define FENCE_N_BITS 40
+#define FENCE_N_MAX (((int64_t)1 << FENCE_N_BITS) - 1)
+#define FENCE_EPOCH_MAX ((int64_t)8191)
+
+static inline int64_t fence_epoch(int64_t fence)
+{
+    return fence >> FENCE_N_BITS;
+}
+
+static inline int64_t fence_n(int64_t fence)
+{
+    return fence & FENCE_N_MAX;
+}
+
+/* The fence of the next grant: above `last` (0: never granted) and above `floor` (below
+ * which rows of this namespace that are gone may have had fences; 0: none), in `epoch`.
+ *
+ *   BELAY_OUT_OF_RANGE  n is used up in this epoch; it is refused, not wrapped
+ *   BELAY_INVALID       epoch outside 0..FENCE_EPOCH_MAX, or a negative fence
+ *   BELAY_CORRUPT       last or floor comes from a later epoch than the store's
+ *
+ * *out is untouched unless BELAY_OK. */
+MUST_USE belay_rc fence_next(int64_t last, int64_t floor, int64_t epoch, int64_t *out);
+
+#endif /* POLICY_FENCE_H */

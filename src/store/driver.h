@@ -1,0 +1,129 @@
+/* driver.h - what a database must do to be a Belay store.
+ *
+ * A driver knows rows, ranks, logs, feeds and chunks; it knows no noun of the product
+ * and takes no decision.  Decorators (trace.h, fault.h) are drivers over drivers.
+ *
+ * An attempt is one run of a transaction body: begin, any number of reads, at most one
+ * commit, end.  One thread uses an attempt at a time; many attempts run at once.
+ *
+ * Rules
+ *   1  read answers all its questions from one snapshot, in one round trip, and sees
+ *      every plan whose commit had returned before it was called.
+ *   2  commit is atomic and durable (as far as durability() says) when it returns
+ *      BELAY_OK without a conflict.  With a conflict, and with any other code but
+ *      unknown_outcome and poisoned, nothing was applied, then or ever.
+ *   3  A guard that does not hold is a conflict, whatever else is wrong with the plan.
+ *      Otherwise the first of these that applies is the answer:
+ *        corrupt       rank add of a member that is there; move or remove of one that
+ * is not there at old_rank; a log entry that is there, or whose predecessor is not
+ * while the stream has entries not_found     a counter of a row that is not there
+ * (entity: row type) out_of_range  add beyond min..max or beyond i64 (reason: column)
+ *   4  A plan without effects is only checked.
+ *   5  Feed positions given by one commit follow those of every commit that had
+ * returned before, in plan order within the commit; who has read up to p never later
+ * finds an entry at or before p. 6  read with `hold` hides the members from other
+ * holders until the attempt ends, but at most HOLD_MAX_US; ordinary reads and commits
+ * do not see holds. 7  end releases what the attempt holds.  An attempt that is never
+ * ended (its process died) loses its holds after HOLD_MAX_US.
+ */
+#ifndef STORE_DRIVER_H
+#define STORE_DRIVER_H
+
+#include <belay/hooks.h>
+
+#include "store/read.h"
+
+#define DRIVER_VERSION 1
+#define HOLD_MAX_US ((int64_t)5000000)
+
+/* About cost and failure, never about meaning. */
+enum driver_caps {
+    DRIVER_SNAPSHOT = 1 << 0,      /* all reads of one attempt are of one snapshot */
+    DRIVER_LOSES_REPLIES = 1 << 1, /* commit may return unknown_outcome */
+};
+
+/* As a program may rely on it: not at all, on disk, or less than asked for. */
+enum durability { DURABILITY_INLINE, DURABILITY_DURABLE, DURABILITY_RELAXED };
+
+/* One stored thing, as walk() shows it.  Borrowed for the call. */
+enum item_kind { ITEM_ROW, ITEM_RANK, ITEM_LOG, ITEM_FEED, ITEM_CHUNK };
+struct item {
+    enum item_kind kind;
+    const struct row *row;
+    struct bytes name;   /* index, stream, feed or upload */
+    struct bytes member; /* ITEM_RANK */
+    int64_t number;      /* rank, log sequence, ordinal in the feed, chunk index */
+    struct bytes data;   /* log, feed, chunk */
+};
+typedef belay_rc item_visit(void *arg, const struct item *item,
+                            struct belay_error *err);
+
+struct wake_hub;
+struct driver;
+
+struct driver_ops {
+    const char *name;
+    unsigned version; /* DRIVER_VERSION it was written against */
+    unsigned caps;
+    size_t attempt_size; /* memory the caller provides per attempt, zeroed */
+
+    belay_rc (*begin)(struct driver *d, void *attempt, struct bytes ns,
+                      struct belay_error *err);
+    belay_rc (*read)(struct driver *d, void *attempt, struct read *reads, size_t n,
+                     struct belay_arena *a, struct belay_error *err);
+    belay_rc (*commit)(struct driver *d, void *attempt, const struct plan *plan,
+                       struct plan_result *result, struct belay_error *err);
+    void (*end)(struct driver *d, void *attempt);
+
+    /* The store's own time; NULL: the injected clock is used. */
+    belay_rc (*now_ms)(struct driver *d, void *attempt, int64_t *out,
+                       struct belay_error *err);
+
+    /* Everything in a namespace, in an order that is the same on every driver: kind,
+     * then row type name and key, or name and (rank, member), sequence, position or
+     * index.  The visitor calls nothing of the store. */
+    belay_rc (*walk)(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
+                     struct belay_error *err);
+
+    enum durability (*durability)(struct driver *d);
+    void (*close)(struct driver *d);
+};
+
+/* Drivers embed this as their first member. */
+struct driver {
+    const struct driver_ops *ops;
+    unsigned caps;        /* ops->caps, or what a decorator makes of them */
+    size_t attempt_size;  /* likewise */
+    struct wake_hub *hub; /* shared by everybody on this driver */
+};
+
+/* What every driver is opened with.  Borrowed until close. */
+struct driver_config {
+    const struct schema *schema;
+    struct belay_clock clock;
+    struct belay_random random;
+};
+
+/* The only callers of ops: they check arguments and forward. */
+MUST_USE belay_rc driver_begin(struct driver *d, void *attempt, struct bytes ns,
+                               struct belay_error *err);
+MUST_USE belay_rc driver_read(struct driver *d, void *attempt, struct read *reads,
+                              size_t n, struct belay_arena *a, struct belay_error *err);
+MUST_USE belay_rc driver_commit(struct driver *d, void *attempt,
+                                const struct plan *plan, struct plan_result *result,
+                                struct belay_error *err);
+void driver_end(struct driver *d, void *attempt);
+MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
+                                const struct belay_clock *clock, int64_t *out,
+                                struct belay_error *err);
+MUST_USE belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit,
+                              void *arg, struct belay_error *err);
+enum durability driver_durability(struct driver *d);
+void driver_close(struct driver *d); /* takes NULL */
+
+/* Adding to a counter: the new value in *out, or out_of_range.  One rule for all
+ * drivers that compute it in C. */
+MUST_USE belay_rc counter_add(const struct effect *e, int64_t old, int64_t *out,
+                              struct belay_error *err);
+
+#endif /* STORE_DRIVER_H */

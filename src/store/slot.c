@@ -1,0 +1,275 @@
+/* How a lost reply is resolved: by writing, not by reading.
+ *
+ * A commit that may lose its reply carries a slot: the plan guards the slot's row as
+ * its last commit left it and writes the next number into it.  When the reply is lost,
+ * the same number is written as `aborted` under the same guard.  One of the two
+ * succeeds, for ever: if ours does, the original can never apply; if it does not, the
+ * row tells which number it holds, and whose.
+ */
+#include <stdlib.h>
+
+#include "store/txn_impl.h"
+
+/* The rank that lets unused slots be found is moved at most this often. */
+#define TOUCH_MS ((int64_t)10 * 60 * 1000)
+
+#define RESOLVE_TRIES 10
+#define RESOLVE_FIRST_PAUSE_US 1000
+
+/* --- the pool of a space --- */
+
+static belay_rc slot_take(struct txn *t, struct slot **out)
+{
+    struct space *sp = t->space;
+
+    pthread_mutex_lock(&sp->mutex);
+    struct slot *s = sp->free_slots;
+    if (s)
+        sp->free_slots = s->next;
+    pthread_mutex_unlock(&sp->mutex);
+    if (!s) {
+        s = calloc(1, sizeof(*s));
+        if (!s)
+            return txn_no_memory(t);
+        int64_t now_ms = 0;
+        belay_rc rc = txn_now(t, &now_ms);
+        if (!rc)
+            rc = id_mint_next(&sp->store->mint, "slt_", now_ms,
+                              &sp->store->options.random, s->owner, &t->err);
+        if (rc) {
+            free(s);
+            return txn_broken(t, rc);
+        }
+    }
+    *out = s;
+    return BELAY_OK;
+}
+
+static void slot_give_back(struct space *sp, struct slot *s)
+{
+    pthread_mutex_lock(&sp->mutex);
+    s->next = sp->free_slots;
+    sp->free_slots = s;
+    pthread_mutex_unlock(&sp->mutex);
+}
+
+/* --- the slot's part of a plan --- */
+
+static belay_rc slot_ref(struct txn *t, const struct slot *s, struct row_ref *out)
+{
+    struct value key = value_str(s->owner);
+
+    return row_ref_make(out, &row_slot, &key, t->arena, &t->err);
+}
+
+/* Adds a guard on the row as it was and the write of the next number.  Needs room for
+ * SLOT_GUARDS and SLOT_EFFECTS. */
+static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
+                         int64_t now_ms, struct plan *plan)
+{
+    struct row_ref ref;
+    struct value *v = arena_zalloc(t->arena, SLOT_COLUMNS, sizeof(*v));
+    belay_rc rc = v ? slot_ref(t, s, &ref) : txn_no_memory(t);
+    if (rc)
+        return rc;
+
+    bool fresh = s->ver == 0;
+    bool touch = fresh || now_ms - s->touched_at_ms >= TOUCH_MS;
+    v[SLOT_OWNER] = value_str(s->owner);
+    v[SLOT_N] = value_i64(s->n + 1);
+    v[SLOT_ABORTED] = value_i64(aborted);
+    v[SLOT_TOUCHED_AT_MS] = value_i64(touch ? now_ms : s->touched_at_ms);
+    plan->guards[plan->n_guards++] = (struct guard){ .ref = ref, .ver = s->ver };
+    plan->effects[plan->n_effects++] = (struct effect){
+        .kind = fresh ? EFFECT_INSERT : EFFECT_PUT,
+        .row = { .ref = ref,
+                 .ver =
+                     fresh ? (int64_t)(rng_next(&t->store->rng) >> 16) + 1 : s->ver + 1,
+                 .v = v,
+                 .changed = (1U << SLOT_N) | (1U << SLOT_ABORTED) |
+                            (1U << SLOT_TOUCHED_AT_MS) },
+    };
+    if (touch)
+        plan->effects[plan->n_effects++] = (struct effect){
+            .kind = fresh ? EFFECT_RANK_ADD : EFFECT_RANK_MOVE,
+            .rank = { .index = bytes_str(SLOT_INDEX),
+                      .member = v[SLOT_OWNER].b,
+                      .old_rank = s->touched_at_ms,
+                      .rank = now_ms },
+        };
+    return BELAY_OK;
+}
+
+/* --- resolving --- */
+
+/* Takes over what the slot's row says. */
+static void slot_adopt(struct slot *s, const struct row *row)
+{
+    s->n = row_i64(row, SLOT_N, 0);
+    s->ver = row->ver;
+    s->touched_at_ms = row_i64(row, SLOT_TOUCHED_AT_MS, 0);
+}
+
+/* Writes the number as aborted, in an attempt of its own. */
+static belay_rc write_aborted(struct txn *t, void *attempt, const struct slot *s,
+                              int64_t now_ms)
+{
+    struct guard guards[SLOT_GUARDS];
+    struct effect effects[SLOT_EFFECTS] = { { .kind = EFFECT_INSERT } };
+    struct effect_result results[SLOT_EFFECTS] = { { .known = false } };
+    struct plan plan = { .id = t->id, .ns = t->space->name };
+    struct plan_result result = { .effects = results };
+
+    plan.guards = guards;
+    plan.effects = effects;
+    belay_rc rc = add_slot(t, s, true, now_ms, &plan);
+    return rc ? rc : driver_commit(t->driver, attempt, &plan, &result, &t->err);
+}
+
+/* One look at the row and, if the number is not there yet, one write.  True: *out is
+ * the verdict. */
+static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms,
+                         enum slot_verdict *out)
+{
+    struct read q = { .kind = READ_ROW };
+    void *attempt = arena_zalloc(t->arena, 1, t->driver->attempt_size);
+    bool known = false;
+
+    if (!attempt || slot_ref(t, s, &q.row.ref) ||
+        driver_begin(t->driver, attempt, t->space->name, &t->err))
+        return false;
+    if (driver_read(t->driver, attempt, &q, 1, t->arena, &t->err))
+        goto out;
+
+    const struct row *row = q.row.out;
+    if (row && row_i64(row, SLOT_N, 0) == s->n + 1) {
+        *out = row_i64(row, SLOT_ABORTED, 0) ? SLOT_NOT_APPLIED : SLOT_APPLIED;
+        slot_adopt(s, row);
+        known = true;
+    } else if (!row == (s->ver == 0)) {
+        /* Whatever becomes of this write, the next look tells: it may be lost, too. */
+        (void)write_aborted(t, attempt, s, now_ms);
+    }
+out:
+    driver_end(t->driver, attempt);
+    return known;
+}
+
+static enum slot_verdict resolve(struct txn *t, struct slot *s, int64_t now_ms)
+{
+    const struct belay_clock *clock = &t->store->options.clock;
+    enum slot_verdict verdict = SLOT_FAILED;
+    int64_t pause_us = RESOLVE_FIRST_PAUSE_US;
+
+    for (int i = 0; i < RESOLVE_TRIES; i++) {
+        if (resolve_once(t, s, now_ms, &verdict))
+            return verdict;
+        if (i > 0) { /* the look after the first write follows at once */
+            clock->sleep_us(clock->arg, pause_us);
+            pause_us *= 2;
+        }
+    }
+    return SLOT_FAILED;
+}
+
+/* --- committing --- */
+
+/* Slot and plan after a commit whose reply arrived. */
+static void advance(struct slot *s, const struct plan *plan, size_t n_own)
+{
+    const struct effect *row = &plan->effects[n_own];
+
+    s->n++;
+    s->ver = row->row.ver;
+    s->touched_at_ms = row->row.v[SLOT_TOUCHED_AT_MS].i;
+}
+
+enum slot_verdict slot_commit(struct txn *t, struct plan *plan,
+                              struct plan_result *result, belay_rc *rc)
+{
+    struct slot *s = NULL;
+    int64_t now_ms = 0;
+    size_t n_guards = plan->n_guards, n_effects = plan->n_effects;
+    enum slot_verdict verdict = SLOT_FAILED;
+    bool reusable = true;
+
+    *rc = txn_now(t, &now_ms);
+    if (!*rc)
+        *rc = slot_take(t, &s);
+    if (*rc)
+        return SLOT_FAILED;
+    *rc = add_slot(t, s, false, now_ms, plan);
+    if (!*rc)
+        *rc = driver_commit(t->driver, t->attempt, plan, result, &t->err);
+
+    if (*rc == BELAY_UNKNOWN_OUTCOME) {
+        verdict = resolve(t, s, now_ms);
+        reusable = verdict != SLOT_FAILED;
+        for (size_t i = 0; i < n_effects; i++)
+            result->effects[i].known = false;
+        if (verdict == SLOT_FAILED)
+            err_set(&t->err, BELAY_UNKNOWN_OUTCOME,
+                    "commit: its reply was lost and could not be found out");
+        else
+            *rc = BELAY_OK;
+    } else if (!*rc && result->conflict) {
+        verdict = SLOT_CONFLICT;
+        reusable = result->failed_guard != n_guards; /* not the slot's own */
+    } else if (!*rc) {
+        verdict = SLOT_APPLIED;
+        advance(s, plan, n_effects);
+    }
+    plan->n_guards = n_guards;
+    plan->n_effects = n_effects;
+    if (reusable)
+        slot_give_back(t->space, s);
+    else
+        free(s);
+    return verdict;
+}
+
+/* --- pruning --- */
+
+struct prune {
+    int64_t before_ms;
+    size_t limit;
+    size_t n;
+};
+
+static belay_rc prune_body(struct txn *t, void *arg)
+{
+    struct prune *p = arg;
+    struct bytes index = bytes_str(SLOT_INDEX);
+    struct fetch fetch = { .type = &row_slot };
+    struct scan scan = { .indexes = &index,
+                         .n_indexes = 1,
+                         .min_rank = -RANK_MAX,
+                         .max_rank = p->before_ms > 0 ? p->before_ms - 1 : -1,
+                         .limit = p->limit,
+                         .fetch = &fetch,
+                         .n_fetch = 1 };
+    struct hits hits = { .n = 0 };
+    belay_rc rc = txn_scan(t, &scan, &hits);
+
+    p->n = 0;
+    for (size_t i = 0; i < hits.n && !rc; i++) {
+        struct value key = value_text(hits.hit[i].member);
+        rc = txn_rank_remove(t, index, hits.hit[i].rank, hits.hit[i].member);
+        if (!rc && hits.hit[i].rows[0])
+            rc = txn_delete(t, &row_slot, &key);
+        p->n++;
+    }
+    return rc;
+}
+
+belay_rc space_prune_slots(struct space *sp, int64_t before_ms, size_t limit,
+                           size_t *out_pruned, struct belay_error *err)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct prune p = { .before_ms = before_ms, .limit = limit };
+    belay_rc rc = txn_run(sp, prune_body, &p, NULL, &arena, err);
+
+    if (!rc)
+        *out_pruned = p.n;
+    return rc;
+}

@@ -1,0 +1,280 @@
+#include "store/txn.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "store/txn_impl.h"
+
+/* The body this thread is in.  Which call comes from a body is a fact about the thread
+ * and can be known from nothing else; it is the only state here outside a handle. */
+static _Thread_local struct txn *current;
+
+struct txn *txn_thread_swap(struct txn *with)
+{
+    struct txn *was = current;
+
+    current = with;
+    return was;
+}
+
+belay_rc store_enter(const struct store *s, struct belay_error *err)
+{
+    if (current)
+        return err_reason(err, BELAY_MISUSE, "in_body",
+                          "store: called from a transaction body");
+    if (*s->alive != 1)
+        return err_reason(err, BELAY_MISUSE, "forked",
+                          "store: opened before fork(); open it again in the child");
+    return BELAY_OK;
+}
+
+/* --- what a body asks of its transaction --- */
+
+belay_rc txn_fail(struct txn *t, belay_rc code, const char *reason, const char *fmt,
+                  ...)
+{
+    char message[sizeof(t->err.message)];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    return err_reason(&t->err, code, reason, "%s", message);
+}
+
+struct belay_error *txn_error(struct txn *t)
+{
+    return &t->err;
+}
+
+struct belay_arena *txn_arena(struct txn *t)
+{
+    return t->arena;
+}
+
+uint64_t txn_id(const struct txn *t)
+{
+    return t->id;
+}
+
+belay_rc txn_now(struct txn *t, int64_t *out_ms)
+{
+    if (!t->has_now) {
+        int64_t wall_ms = 0;
+        belay_rc rc = driver_now_ms(t->driver, t->attempt, &t->store->options.clock,
+                                    &wall_ms, &t->err);
+        if (rc)
+            return txn_broken(t, rc);
+        t->now_ms = space_tell_time(t->space, wall_ms);
+        t->has_now = true;
+    }
+    *out_ms = t->now_ms;
+    return BELAY_OK;
+}
+
+/* --- the loop --- */
+
+/* How one run of a body ended. */
+enum verdict {
+    DONE,        /* answered: the code stands */
+    CONFLICT,    /* run it again */
+    NOT_FOUNDED, /* create the namespace, then run it again */
+};
+
+/* T4: an answer drawn from more than one round trip is checked before it is given. */
+static enum verdict confirm(struct txn *t, belay_rc answer, belay_rc *rc)
+{
+    struct plan plan;
+    struct plan_result result = { .conflict = false };
+
+    *rc = answer;
+    if (t->n_reads <= 1 || t->rows.n == 0 || (t->driver->caps & DRIVER_SNAPSHOT))
+        return DONE;
+
+    struct belay_error kept = t->err; /* the body's words; the check may fail, too */
+    *rc = txn_make_plan(t, false, &plan, &result);
+    if (!*rc)
+        *rc = driver_commit(t->driver, t->attempt, &plan, &result, &t->err);
+    /* A check whose reply was lost has changed nothing: ask again. */
+    if (result.conflict || *rc == BELAY_UNKNOWN_OUTCOME)
+        return CONFLICT;
+    if (*rc)
+        return DONE;
+    t->err = kept;
+    *rc = answer;
+    return DONE;
+}
+
+static enum verdict commit(struct txn *t, struct plan *plan, struct plan_result *result,
+                           belay_rc *rc)
+{
+    if (t->driver->caps & DRIVER_LOSES_REPLIES) {
+        switch (slot_commit(t, plan, result, rc)) {
+        case SLOT_APPLIED:
+            return DONE;
+        case SLOT_CONFLICT:
+        case SLOT_NOT_APPLIED:
+            return CONFLICT;
+        case SLOT_FAILED:
+            return DONE;
+        }
+    }
+    *rc = driver_commit(t->driver, t->attempt, plan, result, &t->err);
+    return !*rc && result->conflict ? CONFLICT : DONE;
+}
+
+/* Whether it is too late to begin another run, or to commit this one. */
+static belay_rc out_of_time(struct txn *t)
+{
+    const struct belay_clock *clock = &t->store->options.clock;
+
+    if (!t->options)
+        return BELAY_OK;
+    if (cancel_is_set(t->options->cancel))
+        return err_set(&t->err, BELAY_CANCELLED,
+                       "transaction: cancelled by the caller");
+    if (t->options->deadline_us > 0 &&
+        clock->mono_us(clock->arg) >= t->options->deadline_us)
+        return err_set(&t->err, BELAY_TIMEOUT, "transaction: its deadline has passed");
+    return BELAY_OK;
+}
+
+static enum verdict conclude(struct txn *t, belay_rc answer, belay_rc *rc)
+{
+    struct plan plan;
+    struct plan_result result;
+
+    if (t->failed) { /* T5 */
+        *rc = t->failed;
+        return DONE;
+    }
+    if (answer)
+        return confirm(t, answer, rc);
+    *rc = txn_make_plan(t, true, &plan, &result);
+    if (*rc)
+        return DONE;
+    if (plan.n_effects > 0 && !t->founding && !atomic_load(&t->space->ready))
+        return NOT_FOUNDED;
+    *rc = plan.n_effects > 0 ? out_of_time(t) : BELAY_OK;
+    if (*rc)
+        return DONE;
+
+    enum verdict v =
+        plan.n_effects > 0 ? commit(t, &plan, &result, rc) : confirm(t, BELAY_OK, rc);
+    if (v == DONE && !*rc)
+        txn_hand_out(t, &plan, &result);
+    return v;
+}
+
+/* One run of the body, from begin to end. */
+static enum verdict run_once(struct txn *t, txn_body *body, void *arg, belay_rc *rc)
+{
+    t->id = atomic_fetch_add_explicit(&t->store->next_plan_id, 1, memory_order_relaxed);
+    t->run++;
+    t->failed = BELAY_OK;
+    t->n_reads = 0;
+    t->has_now = false;
+    entry_map_init(&t->rows, t->inline_rows, INLINE_ENTRIES);
+    entry_map_init(&t->ranks, t->inline_ranks, INLINE_ENTRIES);
+    t->ops = NULL;
+    t->ops_last = &t->ops;
+    t->n_ops = 0;
+    t->topics = NULL;
+    t->bytes = 0;
+
+    t->attempt = arena_zalloc(t->arena, 1, t->driver->attempt_size);
+    if (!t->attempt) {
+        *rc = txn_no_memory(t);
+        return DONE;
+    }
+    *rc = driver_begin(t->driver, t->attempt, t->space->name, &t->err);
+    if (*rc)
+        return DONE;
+    current = t;
+    belay_rc answer = body(t, arg);
+    current = NULL;
+    enum verdict v = conclude(t, answer, rc);
+    driver_end(t->driver, t->attempt);
+    return v;
+}
+
+/* After a conflict: the first re-run is immediate, then pauses grow and are jittered,
+ * so that callers who met once do not meet again. */
+static void pause_before(struct txn *t)
+{
+    const struct store_retry *retry = &t->store->options.retry;
+    int64_t longest = retry->first_us;
+
+    if (t->run < 2)
+        return;
+    for (unsigned i = 2; i < t->run && longest < retry->longest_us; i++)
+        longest *= 2;
+    if (longest > retry->longest_us)
+        longest = retry->longest_us;
+    const struct belay_clock *clock = &t->store->options.clock;
+    clock->sleep_us(clock->arg,
+                    (int64_t)rng_below(&t->store->rng, (uint64_t)longest) + 1);
+}
+
+static belay_rc run(struct txn *t, txn_body *body, void *arg)
+{
+    struct arena_mark mark = arena_mark(t->arena);
+    belay_rc rc = store_enter(t->store, &t->err);
+
+    while (!rc) {
+        rc = out_of_time(t);
+        if (rc)
+            break;
+        enum verdict v = run_once(t, body, arg, &rc);
+        if (v == DONE)
+            return rc;
+        rc = BELAY_OK;
+        if (v == NOT_FOUNDED)
+            rc = space_found(t->space, &t->err);
+        else if (t->run >= t->store->options.retry.max_attempts)
+            rc = err_set(&t->err, BELAY_CONTENTION,
+                         "transaction: others were faster %u times in a row", t->run);
+        else
+            pause_before(t);
+        arena_rewind(t->arena, mark);
+    }
+    return rc;
+}
+
+static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *arg,
+                       const struct txn_options *options, struct belay_arena *a,
+                       struct belay_error *err)
+{
+    struct txn t;
+
+    /* Field by field: the rest is set by run_once, and clearing it would cost. */
+    t.space = sp;
+    t.store = sp->store;
+    t.driver = sp->store->driver;
+    t.arena = a;
+    t.options = options;
+    t.founding = founding;
+    t.run = 0;
+    t.err.size = sizeof(t.err);
+    t.err.code = BELAY_OK;
+    belay_rc rc = run(&t, body, arg);
+    if (rc && t.err.code != (int32_t)rc)
+        err_set(&t.err, rc, "%s", belay_error_info((int)rc)->text);
+    if (rc && err)
+        *err = t.err;
+    return rc;
+}
+
+belay_rc txn_run(struct space *sp, txn_body *body, void *arg,
+                 const struct txn_options *options, struct belay_arena *a,
+                 struct belay_error *err)
+{
+    return run_in(sp, false, body, arg, options, a, err);
+}
+
+belay_rc txn_run_founding(struct space *sp, txn_body *body, void *arg,
+                          struct belay_arena *a, struct belay_error *err)
+{
+    return run_in(sp, true, body, arg, NULL, a, err);
+}

@@ -1,0 +1,212 @@
+/* txn_impl.h - what the files of the transaction layer share.
+ *
+ *   txn.c        the loop: attempt, confirm or commit, run again
+ *   txn_state.c  what a body has read and written so far, found by key
+ *   txn_read.c   reads: own writes first, the driver for the rest
+ *   txn_write.c  writes: checked, copied, collected
+ *   txn_plan.c   the plan made of it all
+ *   slot.c       lost replies
+ *   space.c      namespaces and their rows
+ */
+#ifndef STORE_TXN_IMPL_H
+#define STORE_TXN_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/rng.h"
+#include "store/txn.h"
+
+/* A commit slot of this store in one namespace (rule 6 of the design: a lost reply is
+ * resolved by writing).  Used by one commit at a time. */
+struct slot {
+    struct slot *next;
+    char owner[ID_MAX];
+    int64_t n;   /* number of the last commit known to be in the slot; 0: no row yet */
+    int64_t ver; /* of the slot's row; 0: no row yet */
+    int64_t touched_at_ms;
+};
+
+struct space {
+    struct space *next;
+    struct store *store;
+    struct bytes name;
+    bool system;
+    atomic_bool ready;     /* the namespace's rows and its registry entry exist */
+    pthread_mutex_t mutex; /* for what follows */
+    struct store_clock clock;
+    struct slot *free_slots;
+};
+
+struct store {
+    struct driver *driver;
+    struct store_options options;
+    struct rng rng;
+    struct id_mint mint;
+    _Atomic uint64_t next_plan_id;
+    const volatile unsigned char *alive; /* a page that is zero after fork */
+    pthread_mutex_t mutex;               /* for the list */
+    struct space *spaces;
+};
+
+/* Anything a body touched, found by an encoded key. */
+struct entry {
+    struct entry *next; /* in the order of first touch */
+    uint64_t hash;
+    struct bytes key;
+};
+
+struct entry_map {
+    struct entry **slots; /* open addressing */
+    size_t cap;           /* a power of two */
+    size_t n;
+    struct entry *first, **last;
+};
+
+enum row_state { ROW_KEPT, ROW_INSERTED, ROW_CHANGED, ROW_DELETED };
+
+/* A row the body has read under guard or inserted. */
+struct txn_row {
+    struct entry entry;
+    struct row_ref ref;
+    const struct row *base; /* as read; NULL: absent */
+    const struct row *cur;  /* with the body's own writes; NULL: absent */
+    enum row_state state;
+    uint64_t changed;
+    const struct value *initial; /* ROW_INSERTED: as inserted, for its counters */
+};
+
+/* A rank entry the body has changed. */
+struct txn_rank {
+    struct entry entry;
+    struct bytes index, member;
+    bool had, has; /* before and after */
+    int64_t old_rank, rank;
+};
+
+/* Everything else, as the effect it will be. */
+struct txn_op {
+    struct txn_op *next;
+    struct effect effect;
+    struct txn_sum *sum;
+    struct txn_pos *pos;
+};
+
+struct txn_topic {
+    struct txn_topic *next;
+    struct bytes topic;
+};
+
+#define INLINE_ENTRIES 16
+
+struct txn {
+    struct space *space;
+    struct store *store;
+    struct driver *driver;
+    struct belay_arena *arena;
+    const struct txn_options *options;
+    bool founding; /* creates the namespace itself, so does not wait for it */
+
+    /* of this run of the body */
+    uint64_t id;
+    unsigned run; /* 1 for the first */
+    void *attempt;
+    belay_rc failed;  /* T5 */
+    unsigned n_reads; /* round trips */
+    bool has_now;
+    int64_t now_ms;
+    struct entry_map rows, ranks;
+    struct txn_op *ops, **ops_last;
+    size_t n_ops;
+    struct txn_topic *topics;
+    size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
+
+    struct belay_error err;
+    struct entry *inline_rows[INLINE_ENTRIES];
+    struct entry *inline_ranks[INLINE_ENTRIES];
+};
+
+/* --- txn_state.c --- */
+
+void entry_map_init(struct entry_map *m, struct entry **slots, size_t cap);
+struct entry *entry_find(const struct entry_map *m, uint64_t hash, struct bytes key);
+/* Adds one that is not there; false: no memory. */
+MUST_USE bool entry_add(struct entry_map *m, struct entry *e, struct belay_arena *a);
+
+struct txn_row *txn_find_row(const struct txn *t, const struct row_ref *ref);
+/* Remembers a row as read (base NULL: absent), if it is not remembered yet. */
+MUST_USE belay_rc txn_remember(struct txn *t, const struct row_ref *ref,
+                               const struct row *base, struct txn_row **out);
+
+/* What the body did to a rank entry, or *out = NULL. */
+MUST_USE belay_rc txn_find_rank(struct txn *t, struct bytes index, struct bytes member,
+                                struct txn_rank **out);
+/* Remembers one that is not remembered yet; index and member are copied. */
+MUST_USE belay_rc txn_remember_rank(struct txn *t, struct bytes index,
+                                    struct bytes member, struct txn_rank **out);
+
+/* Marks the transaction as failed (T5) and returns the code. */
+static inline belay_rc txn_broken(struct txn *t, belay_rc rc)
+{
+    if (!t->failed)
+        t->failed = rc;
+    return rc;
+}
+
+static inline belay_rc txn_no_memory(struct txn *t)
+{
+    return txn_broken(t, err_no_memory(&t->err, "a transaction"));
+}
+
+static inline belay_rc txn_misuse(struct txn *t, const char *why)
+{
+    (void)err_set(&t->err, BELAY_MISUSE, "transaction: %s", why);
+    return txn_broken(t, BELAY_MISUSE);
+}
+
+/* The row with what one counter effect, or all of the body's so far, make of it; NULL:
+ * no memory. */
+const struct row *txn_with_counter(struct txn *t, const struct row *row,
+                                   const struct effect *e);
+const struct row *txn_with_counters(struct txn *t, const struct row_ref *ref,
+                                    const struct row *row);
+
+/* --- txn_plan.c --- */
+
+/* The plan of the body's decision, in the arena.  out->n_effects is 0 when it wrote
+ * nothing.  with_effects false leaves the guards alone (to confirm an answer). */
+MUST_USE belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
+                                struct plan_result *result);
+/* Hands sums, positions and wake-ups out after the commit. */
+void txn_hand_out(struct txn *t, const struct plan *plan,
+                  const struct plan_result *result);
+
+/* --- slot.c --- */
+
+enum slot_verdict { SLOT_APPLIED, SLOT_CONFLICT, SLOT_NOT_APPLIED, SLOT_FAILED };
+
+/* Room that a plan has behind its own guards and effects, for the slot's. */
+#define SLOT_GUARDS 1
+#define SLOT_EFFECTS 2
+
+/* Commits a plan under a slot of the space.  SLOT_FAILED: the code is in *rc. */
+enum slot_verdict slot_commit(struct txn *t, struct plan *plan,
+                              struct plan_result *result, belay_rc *rc);
+
+/* --- space.c --- */
+
+/* Creates the namespace's rows and registry entry if they are missing. */
+MUST_USE belay_rc space_found(struct space *sp, struct belay_error *err);
+int64_t space_tell_time(struct space *sp, int64_t wall_ms);
+void space_close(struct space *sp);
+
+/* --- txn.c --- */
+
+/* `misuse` in a body, or in a child after fork. */
+MUST_USE belay_rc store_enter(const struct store *s, struct belay_error *err);
+
+/* txn_run for the store's own rows: works before the namespace exists. */
+MUST_USE belay_rc txn_run_founding(struct space *sp, txn_body *body, void *arg,
+                                   struct belay_arena *a, struct belay_error *err);
+
+#endif /* STORE_TXN_IMPL_H */

@@ -1,0 +1,172 @@
+#include "store/wake.h"
+
+#include <stdlib.h>
+
+#include "store/key.h"
+
+#define BUCKETS 64
+
+/* A listener's place in the bucket of one topic. */
+struct wake_link {
+    struct wake_link *next, **at;
+    struct listener *listener;
+    uint64_t hash;
+    struct bytes ns, topic;
+};
+
+struct bucket {
+    pthread_mutex_t mutex;
+    struct wake_link *links;
+};
+
+struct wake_hub {
+    struct bucket buckets[BUCKETS];
+    _Atomic uint64_t posted, delivered, waits;
+};
+
+struct listener {
+    struct wake_hub *hub;
+    struct parker parker;
+    struct belay_clock clock;
+    struct belay_cancel *cancel;
+    struct cancel_link cancel_link;
+    struct wake_link *links;
+    size_t n_links;
+};
+
+static uint64_t topic_hash(struct bytes ns, struct bytes topic)
+{
+    return key_hash(ns) * 31 + key_hash(topic);
+}
+
+static struct bucket *bucket_of(struct wake_hub *hub, uint64_t hash)
+{
+    return &hub->buckets[(hash >> 32) % BUCKETS];
+}
+
+belay_rc wake_hub_open(struct wake_hub **out, struct belay_error *err)
+{
+    struct wake_hub *hub = calloc(1, sizeof(*hub));
+    if (!hub)
+        return err_no_memory(err, "wake-ups");
+    for (size_t i = 0; i < BUCKETS; i++)
+        pthread_mutex_init(&hub->buckets[i].mutex, NULL);
+    *out = hub;
+    return BELAY_OK;
+}
+
+void wake_hub_close(struct wake_hub *hub)
+{
+    if (!hub)
+        return;
+    for (size_t i = 0; i < BUCKETS; i++)
+        pthread_mutex_destroy(&hub->buckets[i].mutex);
+    free(hub);
+}
+
+void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic)
+{
+    uint64_t hash = topic_hash(ns, topic);
+    struct bucket *b = bucket_of(hub, hash);
+
+    atomic_fetch_add_explicit(&hub->posted, 1, memory_order_relaxed);
+    pthread_mutex_lock(&b->mutex);
+    for (struct wake_link *l = b->links; l; l = l->next) {
+        if (l->hash != hash || !bytes_eq(l->topic, topic) || !bytes_eq(l->ns, ns))
+            continue;
+        atomic_fetch_add_explicit(&hub->delivered, 1, memory_order_relaxed);
+        parker_wake(&l->listener->parker);
+    }
+    pthread_mutex_unlock(&b->mutex);
+}
+
+struct wake_counts wake_hub_counts(struct wake_hub *hub)
+{
+    return (struct wake_counts){
+        .posted = atomic_load(&hub->posted),
+        .delivered = atomic_load(&hub->delivered),
+        .waits = atomic_load(&hub->waits),
+    };
+}
+
+static void link_topic(struct listener *l, struct wake_link *link)
+{
+    struct bucket *b = bucket_of(l->hub, link->hash);
+
+    link->listener = l;
+    pthread_mutex_lock(&b->mutex);
+    link->next = b->links;
+    link->at = &b->links;
+    if (link->next)
+        link->next->at = &link->next;
+    b->links = link;
+    pthread_mutex_unlock(&b->mutex);
+}
+
+belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
+                     const struct belay_clock *clock, struct belay_cancel *cancel,
+                     struct belay_arena *a, struct listener **out,
+                     struct belay_error *err)
+{
+    struct listener *l = arena_zalloc(a, 1, sizeof(*l));
+    struct wake_link *links = arena_zalloc(a, topics->n, sizeof(*links));
+    struct bytes own_ns;
+
+    if (!l || !links || !arena_copy(a, topics->ns, &own_ns))
+        return err_no_memory(err, "a listener");
+    for (size_t i = 0; i < topics->n; i++) {
+        belay_rc rc = name_check(topics->topic[i], "topic", err);
+        if (rc)
+            return rc;
+        links[i].ns = own_ns;
+        links[i].hash = topic_hash(own_ns, topics->topic[i]);
+        if (!arena_copy(a, topics->topic[i], &links[i].topic))
+            return err_no_memory(err, "a listener");
+    }
+
+    /* From here on nothing can fail, so nothing has to be unlinked again. */
+    *l = (struct listener){ .hub = hub,
+                            .clock = *clock,
+                            .cancel = cancel,
+                            .links = links,
+                            .n_links = topics->n };
+    cancel_attach(cancel, &l->cancel_link, &l->parker);
+    for (size_t i = 0; i < topics->n; i++)
+        link_topic(l, &links[i]);
+    *out = l;
+    return BELAY_OK;
+}
+
+belay_rc listener_wait(struct listener *l, int64_t deadline_us, struct belay_error *err)
+{
+    bool woken =
+        !cancel_is_set(l->cancel) && parker_wait(&l->parker, &l->clock, deadline_us);
+
+    atomic_fetch_add_explicit(&l->hub->waits, 1, memory_order_relaxed);
+    if (cancel_is_set(l->cancel))
+        return err_set(err, BELAY_CANCELLED, "wait: cancelled by the caller");
+    if (!woken)
+        return err_set(err, BELAY_TIMEOUT,
+                       "wait: nothing happened before the deadline");
+    return BELAY_OK;
+}
+
+bool listener_poll(struct listener *l)
+{
+    return parker_take(&l->parker);
+}
+
+void listener_close(struct listener *l)
+{
+    if (!l)
+        return;
+    for (size_t i = 0; i < l->n_links; i++) {
+        struct bucket *b = bucket_of(l->hub, l->links[i].hash);
+        pthread_mutex_lock(&b->mutex);
+        *l->links[i].at = l->links[i].next;
+        if (l->links[i].next)
+            l->links[i].next->at = l->links[i].at;
+        pthread_mutex_unlock(&b->mutex);
+    }
+    cancel_detach(l->cancel, &l->cancel_link);
+}

@@ -1,0 +1,60 @@
+/* wake.h - waiting for something to happen, inside one process.
+ *
+ * A listener names topics before it looks at the store; a wake-up between the look and
+ * the wait is kept, so none is lost here.  Wake-ups may be spurious: who is woken looks
+ * again.  Nothing runs while nobody is woken.
+ *
+ *     wake_listen(hub, ...);            // 1. listen
+ *     while (!found_work())             // 2. look
+ *         listener_wait(l, deadline);   // 3. wait, then look again
+ *     listener_close(l);
+ */
+#ifndef STORE_WAKE_H
+#define STORE_WAKE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/park.h"
+
+struct wake_hub;
+struct listener;
+
+struct wake_counts {
+    uint64_t posted;    /* topics posted */
+    uint64_t delivered; /* listeners woken by them */
+    uint64_t waits;     /* returns of listener_wait: an idle waiter adds nothing */
+};
+
+MUST_USE belay_rc wake_hub_open(struct wake_hub **out, struct belay_error *err);
+void wake_hub_close(struct wake_hub *hub); /* nobody listens; takes NULL */
+
+/* Wakes every listener of the topic in that namespace. */
+void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic);
+
+struct wake_counts wake_hub_counts(struct wake_hub *hub);
+
+/* Topics of one namespace. */
+struct wake_topics {
+    struct bytes ns;
+    const struct bytes *topic;
+    size_t n;
+};
+
+/* Starts listening.  The listener lives in the arena and must be closed before that is
+ * reset.  cancel (may be NULL) is borrowed until then. */
+MUST_USE belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
+                              const struct belay_clock *clock,
+                              struct belay_cancel *cancel, struct belay_arena *a,
+                              struct listener **out, struct belay_error *err);
+
+/* BELAY_OK when woken, `timeout` when clock->mono_us has reached deadline_us,
+ * `cancelled`.  Several wake-ups since the last call are one. */
+MUST_USE belay_rc listener_wait(struct listener *l, int64_t deadline_us,
+                                struct belay_error *err);
+
+/* Takes a wake-up if there is one, without waiting. */
+MUST_USE bool listener_poll(struct listener *l);
+
+void listener_close(struct listener *l); /* takes NULL */
+
+#endif /* STORE_WAKE_H */

@@ -1,0 +1,211 @@
+/* test_api_table.h - a small table of operations with everything a row can have. */
+#ifndef TESTS_API_TABLE_H
+#define TESTS_API_TABLE_H
+
+#include "api/op_handlers.h"
+
+/* {"given":["name=text"...]}: what the operation was called with. */
+static inline belay_rc echo(const struct op_call *call, json_t **out,
+                            struct belay_error *err)
+{
+    json_t *given = json_array();
+
+    (void)err;
+    for (size_t i = 0; i < call->n_values; i++) {
+        const struct op_value *v = &call->values[i];
+        json_array_append_new(
+            given, json_sprintf("%s=%.*s/%lld", v->arg->name, (int)v->text.len,
+                                (const char *)v->text.ptr, (long long)v->number));
+    }
+    *out = json_pack("{s:o}", "given", given);
+    return BELAY_OK;
+}
+
+static inline belay_rc where(const struct op_call *call, json_t **out,
+                             struct belay_error *err)
+{
+    (void)err;
+    *out =
+        json_pack("{s:s, s:s}", "namespace", belay_namespace(call->belay), "durability",
+                  belay_durability_name((int)belay_durability(call->belay)));
+    return BELAY_OK;
+}
+
+static inline belay_rc lose(const struct op_call *call, json_t **out,
+                            struct belay_error *err)
+{
+    (void)call;
+    (void)out;
+    (void)err_reason(err, BELAY_LEASE_LOST, "superseded", "exe_1: taken over");
+    err_numbers(err, 3, 4);
+    err_entity(err, bytes_str("exe_1"));
+    return BELAY_LEASE_LOST;
+}
+
+static inline belay_rc page(const struct op_call *call, json_t **out,
+                            struct belay_error *err)
+{
+    (void)call;
+    (void)err;
+    *out = json_pack("{s:[{s:s,s:i},{s:s,s:n}],s:s}", "items", "id", "a", "n", 1, "id",
+                     "bb", "n", "next_cursor", "c\n1");
+    return BELAY_OK;
+}
+
+static const char *const test_modes[] = { "fast", "slow", NULL };
+static const char *const test_outputs[] = { "table", "json", "jsonl", NULL };
+static const char *const given_columns[] = { "given", NULL };
+static const char *const where_columns[] = { "namespace", "durability", NULL };
+static const char *const page_columns[] = { "id", "n", NULL };
+
+static const struct op_arg test_globals[] = {
+    { .name = "store",
+      .kind = OP_OPTION,
+      .min = 1,
+      .env = "TEST_STORE",
+      .fallback = "memory:",
+      .help = "store" },
+    { .name = "namespace",
+      .kind = OP_OPTION,
+      .min = 1,
+      .env = "TEST_NAMESPACE",
+      .fallback = "default",
+      .help = "namespace" },
+    { .name = "output",
+      .kind = OP_OPTION,
+      .choices = test_outputs,
+      .fallback = "table",
+      .help = "output" },
+    { .name = "json", .kind = OP_FLAG, .type = OP_BOOL, .help = "json" },
+    { .name = "quiet",
+      .letter = 'q',
+      .kind = OP_FLAG,
+      .type = OP_BOOL,
+      .help = "quiet" },
+    { .name = "help", .letter = 'h', .kind = OP_FLAG, .type = OP_BOOL, .help = "help" },
+    { .name = "version", .kind = OP_FLAG, .type = OP_BOOL, .help = "version" },
+};
+
+static const struct op_arg submit_args[] = {
+    { .name = "lane",
+      .kind = OP_OPTION,
+      .required = true,
+      .repeated = true,
+      .min = 1,
+      .max = 8,
+      .placeholder = "L",
+      .help = "where it's queued" },
+    { .name = "payload",
+      .kind = OP_OPTION,
+      .type = OP_JSON,
+      .max = 64,
+      .help = "what" },
+    { .name = "token_file",
+      .kind = OP_OPTION,
+      .type = OP_FILE,
+      .max = 16,
+      .help = "secret" },
+    { .name = "max_items",
+      .letter = 'n',
+      .kind = OP_OPTION,
+      .type = OP_I64,
+      .min = -2,
+      .max = 10,
+      .fallback = "3",
+      .help = "how many" },
+    { .name = "wait",
+      .kind = OP_OPTION,
+      .type = OP_DURATION,
+      .min = 1000,
+      .max = 3600000,
+      .help = "how long" },
+    { .name = "mode", .kind = OP_OPTION, .choices = test_modes, .help = "how" },
+    { .name = "handle", .kind = OP_OPTION, .env = "TEST_HANDLE", .help = "claim" },
+    { .name = "strict", .kind = OP_OPTION, .type = OP_BOOL, .help = "or not" },
+    { .name = "follow",
+      .letter = 'f',
+      .kind = OP_FLAG,
+      .type = OP_BOOL,
+      .help = "go on" },
+    { .name = "id",
+      .kind = OP_POSITIONAL,
+      .required = true,
+      .placeholder = "ID",
+      .help = "which" },
+    { .name = "rest",
+      .kind = OP_POSITIONAL,
+      .repeated = true,
+      .placeholder = "ARGV",
+      .help = "command" },
+};
+
+static const struct op_arg test_help_args[] = {
+    { .name = "words", .kind = OP_POSITIONAL, .repeated = true, .help = "command" },
+};
+
+static const struct operation test_flow_ops[] = {
+    { .name = "flow.submit",
+      .words = "flow submit",
+      .http_method = "POST",
+      .http_path = "/v1/flows",
+      .summary = "Don't lose: \"work\" \\ .keep $(it) `here`",
+      .details = ".Everything it takes, 'quoted' or not, ends in the store and stays "
+                 "there until somebody asks for it or the retention of the lane ends.",
+      .args = submit_args,
+      .n_args = COUNT_OF(submit_args),
+      .scope = OP_SCOPE_SUBMIT,
+      .shape = OP_OBJECT,
+      .columns = given_columns,
+      .handler = echo },
+    { .name = "flow.ls",
+      .words = "flow ls",
+      .summary = "List",
+      .shape = OP_LIST,
+      .columns = page_columns,
+      .essence = "id",
+      .handler = page },
+};
+
+static const struct operation test_other_ops[] = {
+    { .name = "where",
+      .words = "where",
+      .summary = "Tell where",
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = where_columns,
+      .essence = "namespace",
+      .handler = where },
+    { .name = "lose",
+      .words = "lose",
+      .summary = "Fail",
+      .shape = OP_OBJECT,
+      .columns = given_columns,
+      .handler = lose },
+    { .name = "help",
+      .words = "help",
+      .summary = "Help",
+      .args = test_help_args,
+      .n_args = COUNT_OF(test_help_args),
+      .shape = OP_PROSE,
+      .handler = op_help },
+    { .name = "version",
+      .words = "version",
+      .summary = "Version",
+      .shape = OP_OBJECT,
+      .columns = given_columns,
+      .handler = echo },
+};
+
+static const struct op_group test_groups[] = {
+    { .title = "Flows", .ops = test_flow_ops, .n_ops = COUNT_OF(test_flow_ops) },
+    { .title = "Others", .ops = test_other_ops, .n_ops = COUNT_OF(test_other_ops) },
+};
+
+static const struct op_table test_table = {
+    .groups = test_groups,
+    .n_groups = COUNT_OF(test_groups),
+    .globals = test_globals,
+    .n_globals = COUNT_OF(test_globals),
+};
+
+#endif /* TESTS_API_TABLE_H */
