@@ -42,6 +42,18 @@ void bench_field(struct buf *out, const char *name, double value)
     buf_printf(out, ",\"%s\":%.4g", name, value);
 }
 
+bool bench_plausible(const struct bench_options *o, double commits_per_s,
+                     double fdatasync_per_s)
+{
+    if (o->smoke || commits_per_s >= 0.45 * fdatasync_per_s)
+        return true;
+    (void)fprintf(
+        stderr,
+        "bench: implausible baseline: %.0f commits/s on a disk of %.0f fdatasync/s\n",
+        commits_per_s, fdatasync_per_s);
+    return false;
+}
+
 int bench_finish(const struct bench_options *o, const char *name, struct buf *fields,
                  bool ok)
 {

@@ -29,6 +29,12 @@ double bench_median(double *values, unsigned n);
 /* Appends ,"name":value with four significant digits. */
 void bench_field(struct buf *out, const char *name, double value);
 
+/* Whether raw one-row SQLite commits are as many as this disk allows (at least 0.45 of
+ * its fdatasync rate); says so on stderr when they are not.  A smoke run is not judged.
+ */
+bool bench_plausible(const struct bench_options *o, double commits_per_s,
+                     double fdatasync_per_s);
+
 /* Prints the JSON line, or the TAP line of a smoke run.  Returns the exit code: 1 when
  * `ok` is false. */
 int bench_finish(const struct bench_options *o, const char *name, struct buf *fields,

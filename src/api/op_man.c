@@ -26,18 +26,18 @@ static void append_roff_str(struct buf *out, const char *text)
 
 static void append_arg(struct buf *out, const struct op_arg *arg)
 {
+    struct buf typed CLEANUP(buf_release) = { 0 };
     struct buf text CLEANUP(buf_release) = { 0 };
 
     buf_append_str(out, ".TP\n\\fB");
-    op_append_arg(&text, arg);
-    append_roff(out, buf_view(&text));
+    op_append_arg(&typed, arg);
+    append_roff(out, buf_view(&typed));
     buf_append_str(out, "\\fR\n");
-    buf_reset(&text);
     buf_append_str(&text, arg->help);
     op_append_remarks(&text, arg);
     append_roff(out, buf_view(&text));
     buf_append_str(out, ".\n");
-    out->failed |= text.failed;
+    out->failed |= typed.failed || text.failed;
 }
 
 static void append_operation(struct buf *out, const struct operation *op)

@@ -9,7 +9,7 @@ void op_append_option(struct buf *out, const struct op_arg *arg)
 {
     buf_append_str(out, "--");
     for (const char *c = arg->name; *c; c++)
-        buf_append_char(out, *c == '_' ? '-' : *c);
+        buf_append(out, *c == '_' ? bytes_str("-") : bytes_of(c, 1));
 }
 
 static void append_choices(struct buf *out, const struct op_arg *arg,
@@ -115,6 +115,7 @@ void op_append_remarks(struct buf *out, const struct op_arg *arg)
         next_remark(out, start);
         buf_append(out, buf_view(&bounds));
     }
+    out->failed |= bounds.failed;
     if (arg->repeated) {
         next_remark(out, start);
         buf_append_str(out, "may be repeated");

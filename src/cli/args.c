@@ -376,7 +376,7 @@ belay_rc args_parse(const struct op_table *t, char *const *argv, size_t n,
 bool args_want_json(char *const *argv, size_t n)
 {
     for (size_t i = 0; i < n && strcmp(argv[i], "--") != 0; i++) {
-        const char *value = NULL;
+        const char *value = "";
 
         if (strcmp(argv[i], "--json") == 0)
             return true;
@@ -384,7 +384,7 @@ bool args_want_json(char *const *argv, size_t n)
             value = argv[i] + 9;
         else if (strcmp(argv[i], "--output") == 0 && i + 1 < n)
             value = argv[i + 1];
-        if (value && (strcmp(value, "json") == 0 || strcmp(value, "jsonl") == 0))
+        if (strcmp(value, "json") == 0 || strcmp(value, "jsonl") == 0)
             return true;
     }
     return false;

@@ -1,7 +1,6 @@
 #include "cli/output.h"
 
-#include <stdlib.h>
-
+#include "base/arena.h"
 #include "base/json.h"
 
 bool output_format_called(struct bytes name, enum output_format *out)
@@ -79,30 +78,34 @@ static size_t width_of(struct bytes text)
 
 /* The cells of a table, all in one buffer: cell i ends at ends[i]. */
 struct grid {
+    struct belay_arena arena;
     struct buf text;
-    size_t *ends;
-    size_t n_columns, n_cells, cap;
+    size_t n_columns, n_cells;
+    size_t *ends;   /* of every cell */
+    size_t *widths; /* of every column */
 };
 
 static void grid_release(struct grid *g)
 {
     buf_release(&g->text);
-    free(g->ends);
+    arena_release(&g->arena);
 }
 
-static bool grid_open(struct grid *g, size_t n_columns, size_t n_rows)
+static bool grid_init(struct grid *g, size_t n_columns, size_t n_rows)
 {
-    g->n_columns = n_columns;
-    g->cap = n_columns * n_rows;
-    g->ends = calloc(g->cap + 1, sizeof(*g->ends));
-    return g->ends != NULL;
+    *g = (struct grid){ .n_columns = n_columns };
+    g->widths = arena_zalloc(&g->arena, n_columns, sizeof(*g->widths));
+    g->ends = arena_zalloc(&g->arena, n_columns * n_rows, sizeof(*g->ends));
+    return g->widths && g->ends;
 }
 
 static struct bytes grid_cell(const struct grid *g, size_t i)
 {
     size_t start = i > 0 ? g->ends[i - 1] : 0;
 
-    return bytes_of(g->text.len > 0 ? g->text.ptr + start : NULL, g->ends[i] - start);
+    if (g->ends[i] == start)
+        return bytes_of(NULL, 0);
+    return bytes_of(g->text.ptr + start, g->ends[i] - start);
 }
 
 static void grid_add_str(struct grid *g, const char *text)
@@ -131,31 +134,24 @@ static size_t column_width(const struct grid *g, size_t column)
 }
 
 /* Columns two spaces apart; the last one is not padded. */
-static belay_rc grid_write(const struct grid *g, struct buf *out,
-                           struct belay_error *err)
+static belay_rc grid_write(struct grid *g, struct buf *out, struct belay_error *err)
 {
-    size_t *widths = calloc(g->n_columns + 1, sizeof(*widths));
-
-    if (!widths || g->text.failed) {
-        free(widths);
+    if (g->text.failed)
         return err_no_memory(err, "the table");
-    }
     for (size_t i = 0; i < g->n_columns; i++)
-        widths[i] = column_width(g, i);
-    for (size_t i = 0; i < g->n_cells; i++) {
-        struct bytes cell = grid_cell(g, i);
-        size_t column = i % g->n_columns;
+        g->widths[i] = column_width(g, i);
+    for (size_t row = 0; row + g->n_columns <= g->n_cells; row += g->n_columns) {
+        for (size_t i = 0; i < g->n_columns; i++) {
+            struct bytes cell = grid_cell(g, row + i);
+            size_t gap = g->widths[i] - width_of(cell) + 2;
 
-        buf_append(out, cell);
-        if (column + 1 < g->n_columns) {
-            buf_printf(out, "%*s", (int)(widths[column] - width_of(cell) + 2), "");
-            continue;
+            buf_append(out, cell);
+            buf_printf(out, "%*s", i + 1 < g->n_columns ? (int)gap : 0, "");
         }
         while (out->len > 0 && out->ptr[out->len - 1] == ' ')
             out->len--;
         buf_append_char(out, '\n');
     }
-    free(widths);
     return BELAY_OK;
 }
 
@@ -178,7 +174,7 @@ static belay_rc render_list(const struct operation *op, const json_t *items,
 
     if (n == 0)
         return BELAY_OK; /* a lone line of names says nothing */
-    if (!grid_open(&g, n_columns, n + 1))
+    if (!grid_init(&g, n_columns, n + 1))
         return err_no_memory(err, "the table");
     for (size_t c = 0; c < n_columns; c++)
         grid_add_str(&g, op->columns[c]);
@@ -199,7 +195,7 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
     struct grid g CLEANUP(grid_release) = { 0 };
     size_t n = count_columns(op);
 
-    if (!grid_open(&g, 2, n))
+    if (!grid_init(&g, 2, n))
         return err_no_memory(err, "the table");
     for (size_t i = 0; i < n; i++) {
         const json_t *value = json_object_get(object, op->columns[i]);

@@ -34,6 +34,22 @@ static void append_json(struct buf *out, const struct belay_error *e)
     buf_append_str(out, "}}}\n");
 }
 
+/* One line, whatever is in the message.  A backslash stays as it is: it is the
+ * message's own way to show what cannot be printed. */
+static void append_line(struct buf *out, struct bytes message)
+{
+    while (message.len > 0) {
+        size_t n = bytes_utf8_len(message);
+        struct bytes c = bytes_of(message.ptr, n > 0 ? n : 1);
+
+        if (c.ptr[0] == '\\')
+            buf_append(out, c);
+        else
+            buf_append_escaped(out, c);
+        message = bytes_of(message.ptr + c.len, message.len - c.len);
+    }
+}
+
 void report_append(struct buf *out, const struct belay_error *e, bool json)
 {
     if (json) {
@@ -41,7 +57,7 @@ void report_append(struct buf *out, const struct belay_error *e, bool json)
         return;
     }
     buf_append_str(out, "belay: ");
-    buf_append_escaped(out, bytes_str(e->message));
+    append_line(out, bytes_str(e->message));
     buf_append_char(out, '\n');
 }
 

@@ -29,6 +29,18 @@ void driver_end(struct driver *d, void *attempt)
     d->ops->end(d, attempt);
 }
 
+bool driver_runs_bodies(const struct driver *d)
+{
+    return d->ops->submit != NULL;
+}
+
+belay_rc driver_submit(struct driver *d, struct driver_job *job,
+                       struct belay_error *err)
+{
+    assert(driver_runs_bodies(d));
+    return d->ops->submit(d, job, err);
+}
+
 belay_rc driver_now_ms(struct driver *d, void *attempt, const struct belay_clock *clock,
                        int64_t *out, struct belay_error *err)
 {

@@ -31,6 +31,7 @@
 
 #include <belay/hooks.h>
 
+#include "base/park.h"
 #include "store/read.h"
 
 #define DRIVER_VERSION 1
@@ -58,6 +59,15 @@ struct item {
 typedef belay_rc item_visit(void *arg, const struct item *item,
                             struct belay_error *err);
 
+/* A body, for a driver that runs bodies itself. */
+struct driver_job {
+    /* One run, on whatever thread: begin, reads, commit, end.  What came of it is the
+     * caller's; the driver only learns through commit whether it wrote. */
+    void (*run)(struct driver_job *job);
+    struct belay_cancel *cancel; /* may take it out of the queue; NULL: cannot */
+    int64_t deadline_us;         /* likewise; DEADLINE_NONE: none */
+};
+
 struct wake_hub;
 struct driver;
 
@@ -74,6 +84,15 @@ struct driver_ops {
     belay_rc (*commit)(struct driver *d, void *attempt, const struct plan *plan,
                        struct plan_result *result, struct belay_error *err);
     void (*end)(struct driver *d, void *attempt);
+
+    /* For a driver that runs bodies one after the other, many to one durable point;
+     * NULL: bodies run on their own threads.  Runs the job, and once more for every
+     * time its company had to be taken back, and returns when its last run is durable.
+     * Any other code than BELAY_OK: no run stands (timeout, cancelled: it was still
+     * queued), or it is not known (unknown_outcome).  Reads outside a job are of a
+     * snapshot; commits outside a job work, too. */
+    belay_rc (*submit)(struct driver *d, struct driver_job *job,
+                       struct belay_error *err);
 
     /* The store's own time; NULL: the injected clock is used. */
     belay_rc (*now_ms)(struct driver *d, void *attempt, int64_t *out,
@@ -113,6 +132,9 @@ MUST_USE belay_rc driver_commit(struct driver *d, void *attempt,
                                 const struct plan *plan, struct plan_result *result,
                                 struct belay_error *err);
 void driver_end(struct driver *d, void *attempt);
+MUST_USE belay_rc driver_submit(struct driver *d, struct driver_job *job,
+                                struct belay_error *err);
+bool driver_runs_bodies(const struct driver *d);
 MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 const struct belay_clock *clock, int64_t *out,
                                 struct belay_error *err);

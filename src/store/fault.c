@@ -324,6 +324,15 @@ static void fault_end(struct driver *d, void *attempt)
         driver_end(((struct faulty *)d)->inner, inner_attempt(attempt));
 }
 
+/* The job calls back through this driver, so its calls can fail like any others. */
+static belay_rc fault_submit(struct driver *d, struct driver_job *job,
+                             struct belay_error *err)
+{
+    struct faulty *s = (struct faulty *)d;
+
+    return driver_submit(s->inner, job, err);
+}
+
 static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
                              struct belay_error *err)
 {
@@ -382,6 +391,7 @@ static const struct driver_ops fault_ops = {
     .read = fault_read,
     .commit = fault_commit,
     .end = fault_end,
+    .submit = fault_submit,
     .now_ms = fault_now_ms,
     .walk = fault_walk,
     .durability = fault_durability,
@@ -400,6 +410,8 @@ belay_rc fault_wrap(struct driver **out, struct driver *inner,
     s->ops.attempt_size = OWN_SIZE + inner->attempt_size;
     if (!inner->ops->now_ms)
         s->ops.now_ms = NULL;
+    if (!inner->ops->submit)
+        s->ops.submit = NULL;
     s->d = (struct driver){
         .ops = &s->ops,
         .caps = s->ops.caps,

@@ -69,7 +69,9 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
 {
     struct row_ref ref;
     struct value *v = arena_zalloc(t->arena, SLOT_COLUMNS, sizeof(*v));
-    belay_rc rc = v ? slot_ref(t, s, &ref) : txn_no_memory(t);
+    if (!v)
+        return txn_no_memory(t);
+    belay_rc rc = slot_ref(t, s, &ref);
     if (rc)
         return rc;
 
@@ -102,6 +104,9 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
 
 /* --- resolving --- */
 
+/* What became of a commit whose reply was lost. */
+enum fate { APPLIED, NOT_APPLIED, NOT_KNOWN };
+
 /* Takes over what the slot's row says. */
 static void slot_adopt(struct slot *s, const struct row *row)
 {
@@ -128,8 +133,7 @@ static belay_rc write_aborted(struct txn *t, void *attempt, const struct slot *s
 
 /* One look at the row and, if the number is not there yet, one write.  True: *out is
  * the verdict. */
-static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms,
-                         enum slot_verdict *out)
+static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms, enum fate *out)
 {
     struct read q = { .kind = READ_ROW };
     void *attempt = arena_zalloc(t->arena, 1, t->driver->attempt_size);
@@ -143,7 +147,7 @@ static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms,
 
     const struct row *row = q.row.out;
     if (row && row_i64(row, SLOT_N, 0) == s->n + 1) {
-        *out = row_i64(row, SLOT_ABORTED, 0) ? SLOT_NOT_APPLIED : SLOT_APPLIED;
+        *out = row_i64(row, SLOT_ABORTED, 0) ? NOT_APPLIED : APPLIED;
         slot_adopt(s, row);
         known = true;
     } else if (!row == (s->ver == 0)) {
@@ -155,10 +159,10 @@ out:
     return known;
 }
 
-static enum slot_verdict resolve(struct txn *t, struct slot *s, int64_t now_ms)
+static enum fate resolve(struct txn *t, struct slot *s, int64_t now_ms)
 {
     const struct belay_clock *clock = &t->store->options.clock;
-    enum slot_verdict verdict = SLOT_FAILED;
+    enum fate verdict = NOT_KNOWN;
     int64_t pause_us = RESOLVE_FIRST_PAUSE_US;
 
     for (int i = 0; i < RESOLVE_TRIES; i++) {
@@ -169,58 +173,62 @@ static enum slot_verdict resolve(struct txn *t, struct slot *s, int64_t now_ms)
             pause_us *= 2;
         }
     }
-    return SLOT_FAILED;
+    return NOT_KNOWN;
 }
 
 /* --- committing --- */
 
-/* Slot and plan after a commit whose reply arrived. */
-static void advance(struct slot *s, const struct plan *plan, size_t n_own)
+/* The slot after a commit whose reply arrived; `own` is its row's effect in the plan.
+ */
+static void advance(struct slot *s, const struct effect *own)
 {
-    const struct effect *row = &plan->effects[n_own];
-
     s->n++;
-    s->ver = row->row.ver;
-    s->touched_at_ms = row->row.v[SLOT_TOUCHED_AT_MS].i;
+    s->ver = own->row.ver;
+    s->touched_at_ms = own->row.v[SLOT_TOUCHED_AT_MS].i;
 }
 
-enum slot_verdict slot_commit(struct txn *t, struct plan *plan,
-                              struct plan_result *result, belay_rc *rc)
+/* A lost reply: finds out, and says whether the slot can be used again. */
+static enum verdict resolved(struct txn *t, struct slot *s, int64_t now_ms,
+                             bool *reusable)
+{
+    enum fate fate = resolve(t, s, now_ms);
+
+    for (size_t i = 0; i < t->plan.n_effects; i++)
+        t->result.effects[i].known = false;
+    t->rc = BELAY_OK;
+    if (fate == NOT_KNOWN) {
+        *reusable = false;
+        t->rc = err_set(&t->err, BELAY_UNKNOWN_OUTCOME,
+                        "commit: its reply was lost and could not be found out");
+    }
+    return fate == NOT_APPLIED ? CONFLICT : DONE;
+}
+
+enum verdict slot_commit(struct txn *t)
 {
     struct slot *s = NULL;
     int64_t now_ms = 0;
-    size_t n_guards = plan->n_guards, n_effects = plan->n_effects;
-    enum slot_verdict verdict = SLOT_FAILED;
+    struct plan plan = t->plan; /* with the slot's guard and effects behind its own */
+    enum verdict verdict = DONE;
     bool reusable = true;
 
-    *rc = txn_now(t, &now_ms);
-    if (!*rc)
-        *rc = slot_take(t, &s);
-    if (*rc)
-        return SLOT_FAILED;
-    *rc = add_slot(t, s, false, now_ms, plan);
-    if (!*rc)
-        *rc = driver_commit(t->driver, t->attempt, plan, result, &t->err);
+    t->rc = txn_now(t, &now_ms);
+    if (!t->rc)
+        t->rc = slot_take(t, &s);
+    if (t->rc)
+        return DONE;
+    t->rc = add_slot(t, s, false, now_ms, &plan);
+    if (!t->rc)
+        t->rc = driver_commit(t->driver, t->attempt, &plan, &t->result, &t->err);
 
-    if (*rc == BELAY_UNKNOWN_OUTCOME) {
-        verdict = resolve(t, s, now_ms);
-        reusable = verdict != SLOT_FAILED;
-        for (size_t i = 0; i < n_effects; i++)
-            result->effects[i].known = false;
-        if (verdict == SLOT_FAILED)
-            err_set(&t->err, BELAY_UNKNOWN_OUTCOME,
-                    "commit: its reply was lost and could not be found out");
-        else
-            *rc = BELAY_OK;
-    } else if (!*rc && result->conflict) {
-        verdict = SLOT_CONFLICT;
-        reusable = result->failed_guard != n_guards; /* not the slot's own */
-    } else if (!*rc) {
-        verdict = SLOT_APPLIED;
-        advance(s, plan, n_effects);
+    if (t->rc == BELAY_UNKNOWN_OUTCOME) {
+        verdict = resolved(t, s, now_ms, &reusable);
+    } else if (!t->rc && t->result.conflict) {
+        verdict = CONFLICT;
+        reusable = t->result.failed_guard != t->plan.n_guards; /* not the slot's own */
+    } else if (!t->rc) {
+        advance(s, &plan.effects[t->plan.n_effects]);
     }
-    plan->n_guards = n_guards;
-    plan->n_effects = n_effects;
     if (reusable)
         slot_give_back(t->space, s);
     else

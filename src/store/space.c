@@ -75,6 +75,7 @@ static belay_rc space_open(struct store *s, struct bytes name, struct space **ou
                            struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    const struct txn_options read_only = { .read_only = true };
     struct opening o = { .exists = false };
     struct space *sp = calloc(1, sizeof(*sp) + name.len);
 
@@ -85,7 +86,7 @@ static belay_rc space_open(struct store *s, struct bytes name, struct space **ou
     sp->name = bytes_of(sp + 1, name.len);
     sp->system = bytes_eq(name, bytes_str(SYSTEM_NAMESPACE));
     pthread_mutex_init(&sp->mutex, NULL);
-    belay_rc rc = txn_run_founding(sp, open_body, &o, &arena, err);
+    belay_rc rc = txn_run_founding(sp, open_body, &o, &read_only, &arena, err);
     if (rc) {
         space_close(sp);
         return rc;
@@ -222,7 +223,7 @@ belay_rc space_found(struct space *sp, struct belay_error *err)
     }
     arena_reset(&arena);
     if (!rc)
-        rc = txn_run_founding(sp, found_body, NULL, &arena, err);
+        rc = txn_run_founding(sp, found_body, NULL, NULL, &arena, err);
     if (!rc)
         atomic_store(&sp->ready, true);
     return rc;
@@ -248,8 +249,9 @@ static belay_rc now_body(struct txn *t, void *arg)
 belay_rc space_now(struct space *sp, int64_t *out_ms, struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    const struct txn_options read_only = { .read_only = true };
     int64_t now_ms = 0;
-    belay_rc rc = txn_run(sp, now_body, &now_ms, NULL, &arena, err);
+    belay_rc rc = txn_run(sp, now_body, &now_ms, &read_only, &arena, err);
 
     if (!rc)
         *out_ms = now_ms;

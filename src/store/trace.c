@@ -156,6 +156,15 @@ static void trace_end(struct driver *d, void *attempt)
     }
 }
 
+/* The job calls back through this driver, so its calls are watched like any others. */
+static belay_rc trace_submit(struct driver *d, struct driver_job *job,
+                             struct belay_error *err)
+{
+    struct trace *t = (struct trace *)d;
+
+    return driver_submit(t->inner, job, err);
+}
+
 static belay_rc trace_now_ms(struct driver *d, void *attempt, int64_t *out,
                              struct belay_error *err)
 {
@@ -210,6 +219,7 @@ static const struct driver_ops trace_ops = {
     .read = trace_read,
     .commit = trace_commit,
     .end = trace_end,
+    .submit = trace_submit,
     .now_ms = trace_now_ms,
     .walk = trace_walk,
     .durability = trace_durability,
@@ -228,6 +238,8 @@ belay_rc trace_wrap(struct driver **out, struct driver *inner, trace_line *line,
     t->ops.attempt_size = OWN_SIZE + inner->attempt_size;
     if (!inner->ops->now_ms)
         t->ops.now_ms = NULL;
+    if (!inner->ops->submit)
+        t->ops.submit = NULL;
     t->d = (struct driver){
         .ops = &t->ops,
         .caps = t->ops.caps,

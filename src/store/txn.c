@@ -75,53 +75,35 @@ belay_rc txn_now(struct txn *t, int64_t *out_ms)
 
 /* --- the loop --- */
 
-/* How one run of a body ended. */
-enum verdict {
-    DONE,        /* answered: the code stands */
-    CONFLICT,    /* run it again */
-    NOT_FOUNDED, /* create the namespace, then run it again */
-};
-
 /* T4: an answer drawn from more than one round trip is checked before it is given. */
-static enum verdict confirm(struct txn *t, belay_rc answer, belay_rc *rc)
+static enum verdict confirm(struct txn *t, belay_rc answer)
 {
-    struct plan plan;
-    struct plan_result result = { .conflict = false };
-
-    *rc = answer;
+    t->rc = answer;
     if (t->n_reads <= 1 || t->rows.n == 0 || (t->driver->caps & DRIVER_SNAPSHOT))
         return DONE;
 
     struct belay_error kept = t->err; /* the body's words; the check may fail, too */
-    *rc = txn_make_plan(t, false, &plan, &result);
-    if (!*rc)
-        *rc = driver_commit(t->driver, t->attempt, &plan, &result, &t->err);
+    struct plan_result result = { .conflict = false };
+    struct plan check;
+    t->rc = txn_make_plan(t, false, &check, &result);
+    if (!t->rc)
+        t->rc = driver_commit(t->driver, t->attempt, &check, &result, &t->err);
     /* A check whose reply was lost has changed nothing: ask again. */
-    if (result.conflict || *rc == BELAY_UNKNOWN_OUTCOME)
+    if (result.conflict || t->rc == BELAY_UNKNOWN_OUTCOME)
         return CONFLICT;
-    if (*rc)
+    if (t->rc)
         return DONE;
     t->err = kept;
-    *rc = answer;
+    t->rc = answer;
     return DONE;
 }
 
-static enum verdict commit(struct txn *t, struct plan *plan, struct plan_result *result,
-                           belay_rc *rc)
+static enum verdict commit(struct txn *t)
 {
-    if (t->driver->caps & DRIVER_LOSES_REPLIES) {
-        switch (slot_commit(t, plan, result, rc)) {
-        case SLOT_APPLIED:
-            return DONE;
-        case SLOT_CONFLICT:
-        case SLOT_NOT_APPLIED:
-            return CONFLICT;
-        case SLOT_FAILED:
-            return DONE;
-        }
-    }
-    *rc = driver_commit(t->driver, t->attempt, plan, result, &t->err);
-    return !*rc && result->conflict ? CONFLICT : DONE;
+    if (t->driver->caps & DRIVER_LOSES_REPLIES)
+        return slot_commit(t);
+    t->rc = driver_commit(t->driver, t->attempt, &t->plan, &t->result, &t->err);
+    return !t->rc && t->result.conflict ? CONFLICT : DONE;
 }
 
 /* Whether it is too late to begin another run, or to commit this one. */
@@ -140,36 +122,30 @@ static belay_rc out_of_time(struct txn *t)
     return BELAY_OK;
 }
 
-static enum verdict conclude(struct txn *t, belay_rc answer, belay_rc *rc)
+static enum verdict conclude(struct txn *t, belay_rc answer)
 {
-    struct plan plan;
-    struct plan_result result;
-
-    if (t->failed) { /* T5 */
-        *rc = t->failed;
+    t->rc = t->failed; /* T5 */
+    if (t->rc)
         return DONE;
-    }
     if (answer)
-        return confirm(t, answer, rc);
-    *rc = txn_make_plan(t, true, &plan, &result);
-    if (*rc)
+        return confirm(t, answer);
+    t->rc = txn_make_plan(t, true, &t->plan, &t->result);
+    if (t->rc)
         return DONE;
-    if (plan.n_effects > 0 && !t->founding && !atomic_load(&t->space->ready))
+    if (t->plan.n_effects == 0)
+        return confirm(t, BELAY_OK);
+    if (!t->founding && !atomic_load(&t->space->ready))
         return NOT_FOUNDED;
-    *rc = plan.n_effects > 0 ? out_of_time(t) : BELAY_OK;
-    if (*rc)
-        return DONE;
-
-    enum verdict v =
-        plan.n_effects > 0 ? commit(t, &plan, &result, rc) : confirm(t, BELAY_OK, rc);
-    if (v == DONE && !*rc)
-        txn_hand_out(t, &plan, &result);
-    return v;
+    t->rc = out_of_time(t);
+    return t->rc ? DONE : commit(t);
 }
 
-/* One run of the body, from begin to end. */
-static enum verdict run_once(struct txn *t, txn_body *body, void *arg, belay_rc *rc)
+/* One run of the body, from begin to end.  Its verdict is in the transaction. */
+static void run_once(struct driver_job *job)
 {
+    struct txn *t = (struct txn *)job;
+
+    arena_rewind(t->arena, t->mark);
     t->id = atomic_fetch_add_explicit(&t->store->next_plan_id, 1, memory_order_relaxed);
     t->run++;
     t->failed = BELAY_OK;
@@ -183,20 +159,17 @@ static enum verdict run_once(struct txn *t, txn_body *body, void *arg, belay_rc 
     t->topics = NULL;
     t->bytes = 0;
 
+    t->verdict = DONE;
     t->attempt = arena_zalloc(t->arena, 1, t->driver->attempt_size);
-    if (!t->attempt) {
-        *rc = txn_no_memory(t);
-        return DONE;
-    }
-    *rc = driver_begin(t->driver, t->attempt, t->space->name, &t->err);
-    if (*rc)
-        return DONE;
+    t->rc = t->attempt ? driver_begin(t->driver, t->attempt, t->space->name, &t->err)
+                       : txn_no_memory(t);
+    if (t->rc)
+        return;
     current = t;
-    belay_rc answer = body(t, arg);
+    belay_rc answer = t->body(t, t->arg);
     current = NULL;
-    enum verdict v = conclude(t, answer, rc);
+    t->verdict = conclude(t, answer);
     driver_end(t->driver, t->attempt);
-    return v;
 }
 
 /* After a conflict: the first re-run is immediate, then pauses grow and are jittered,
@@ -217,27 +190,38 @@ static void pause_before(struct txn *t)
                     (int64_t)rng_below(&t->store->rng, (uint64_t)longest) + 1);
 }
 
-static belay_rc run(struct txn *t, txn_body *body, void *arg)
+/* What a run that did not stand asks for before the next one. */
+static belay_rc before_next(struct txn *t)
 {
-    struct arena_mark mark = arena_mark(t->arena);
+    if (t->verdict == NOT_FOUNDED)
+        return space_found(t->space, &t->err);
+    if (t->run >= t->store->options.retry.max_attempts)
+        return err_set(&t->err, BELAY_CONTENTION,
+                       "transaction: others were faster %u times in a row", t->run);
+    pause_before(t);
+    return BELAY_OK;
+}
+
+static belay_rc run(struct txn *t)
+{
     belay_rc rc = store_enter(t->store, &t->err);
 
     while (!rc) {
         rc = out_of_time(t);
         if (rc)
             break;
-        enum verdict v = run_once(t, body, arg, &rc);
-        if (v == DONE)
-            return rc;
-        rc = BELAY_OK;
-        if (v == NOT_FOUNDED)
-            rc = space_found(t->space, &t->err);
-        else if (t->run >= t->store->options.retry.max_attempts)
-            rc = err_set(&t->err, BELAY_CONTENTION,
-                         "transaction: others were faster %u times in a row", t->run);
+        if (driver_runs_bodies(t->driver) && !(t->options && t->options->read_only))
+            rc = driver_submit(t->driver, &t->job, &t->err);
         else
-            pause_before(t);
-        arena_rewind(t->arena, mark);
+            run_once(&t->job);
+        if (rc)
+            break;
+        if (t->verdict == DONE) {
+            if (!t->rc)
+                txn_hand_out(t);
+            return t->rc;
+        }
+        rc = before_next(t);
     }
     return rc;
 }
@@ -249,16 +233,23 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     struct txn t;
 
     /* Field by field: the rest is set by run_once, and clearing it would cost. */
+    t.job.run = run_once;
+    t.job.cancel = options ? options->cancel : NULL;
+    t.job.deadline_us =
+        options && options->deadline_us > 0 ? options->deadline_us : DEADLINE_NONE;
     t.space = sp;
     t.store = sp->store;
     t.driver = sp->store->driver;
     t.arena = a;
+    t.mark = arena_mark(a);
     t.options = options;
     t.founding = founding;
+    t.body = body;
+    t.arg = arg;
     t.run = 0;
     t.err.size = sizeof(t.err);
     t.err.code = BELAY_OK;
-    belay_rc rc = run(&t, body, arg);
+    belay_rc rc = run(&t);
     if (rc && t.err.code != (int32_t)rc)
         err_set(&t.err, rc, "%s", belay_error_info((int)rc)->text);
     if (rc && err)
@@ -274,7 +265,8 @@ belay_rc txn_run(struct space *sp, txn_body *body, void *arg,
 }
 
 belay_rc txn_run_founding(struct space *sp, txn_body *body, void *arg,
-                          struct belay_arena *a, struct belay_error *err)
+                          const struct txn_options *options, struct belay_arena *a,
+                          struct belay_error *err)
 {
-    return run_in(sp, true, body, arg, NULL, a, err);
+    return run_in(sp, true, body, arg, options, a, err);
 }

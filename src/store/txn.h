@@ -31,6 +31,8 @@ typedef belay_rc txn_body(struct txn *t, void *arg);
 struct txn_options {
     struct belay_cancel *cancel; /* NULL: cannot be cancelled */
     int64_t deadline_us;         /* by the monotonic clock; 0: none */
+    bool read_only;              /* the body writes nothing (else misuse): stores that
+                                    queue writers answer it beside them */
 };
 
 /* Runs the body until its decision is committed or confirmed, and returns its answer.

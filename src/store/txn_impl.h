@@ -97,15 +97,26 @@ struct txn_topic {
     struct bytes topic;
 };
 
+/* How one run of a body ended. */
+enum verdict {
+    DONE,        /* answered: txn.rc stands */
+    CONFLICT,    /* run it again */
+    NOT_FOUNDED, /* create the namespace, then run it again */
+};
+
 #define INLINE_ENTRIES 16
 
 struct txn {
+    struct driver_job job; /* first, so that a job is its transaction */
     struct space *space;
     struct store *store;
     struct driver *driver;
     struct belay_arena *arena;
+    struct arena_mark mark; /* where each run of the body begins */
     const struct txn_options *options;
     bool founding; /* creates the namespace itself, so does not wait for it */
+    txn_body *body;
+    void *arg;
 
     /* of this run of the body */
     uint64_t id;
@@ -120,6 +131,11 @@ struct txn {
     size_t n_ops;
     struct txn_topic *topics;
     size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
+
+    enum verdict verdict;
+    belay_rc rc;
+    struct plan plan; /* what the run committed */
+    struct plan_result result;
 
     struct belay_error err;
     struct entry *inline_rows[INLINE_ENTRIES];
@@ -177,21 +193,17 @@ const struct row *txn_with_counters(struct txn *t, const struct row_ref *ref,
  * nothing.  with_effects false leaves the guards alone (to confirm an answer). */
 MUST_USE belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
                                 struct plan_result *result);
-/* Hands sums, positions and wake-ups out after the commit. */
-void txn_hand_out(struct txn *t, const struct plan *plan,
-                  const struct plan_result *result);
+/* Hands sums, positions and wake-ups of the run out, once it stands. */
+void txn_hand_out(struct txn *t);
 
 /* --- slot.c --- */
-
-enum slot_verdict { SLOT_APPLIED, SLOT_CONFLICT, SLOT_NOT_APPLIED, SLOT_FAILED };
 
 /* Room that a plan has behind its own guards and effects, for the slot's. */
 #define SLOT_GUARDS 1
 #define SLOT_EFFECTS 2
 
-/* Commits a plan under a slot of the space.  SLOT_FAILED: the code is in *rc. */
-enum slot_verdict slot_commit(struct txn *t, struct plan *plan,
-                              struct plan_result *result, belay_rc *rc);
+/* Commits the transaction's plan under a slot of the space; the code is in txn.rc. */
+enum verdict slot_commit(struct txn *t);
 
 /* --- space.c --- */
 
@@ -207,6 +219,7 @@ MUST_USE belay_rc store_enter(const struct store *s, struct belay_error *err);
 
 /* txn_run for the store's own rows: works before the namespace exists. */
 MUST_USE belay_rc txn_run_founding(struct space *sp, txn_body *body, void *arg,
+                                   const struct txn_options *options,
                                    struct belay_arena *a, struct belay_error *err);
 
 #endif /* STORE_TXN_IMPL_H */

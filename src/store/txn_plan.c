@@ -143,19 +143,22 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
     return BELAY_OK;
 }
 
-void txn_hand_out(struct txn *t, const struct plan *plan,
-                  const struct plan_result *result)
+static bool is_collected(const struct effect *e)
+{
+    return e->kind > EFFECT_DELETE &&
+           (e->kind < EFFECT_RANK_ADD || e->kind > EFFECT_RANK_REMOVE);
+}
+
+void txn_hand_out(struct txn *t)
 {
     size_t i = 0;
 
-    /* The body's own effects stand in the plan in the order they were collected, behind
-     * those of rows and ranks. */
+    /* What the body collected stands in the plan in that order, behind the effects of
+     * rows and ranks. */
+    while (i < t->plan.n_effects && !is_collected(&t->plan.effects[i]))
+        i++;
     for (struct txn_op *op = t->ops; op; op = op->next) {
-        while (i < plan->n_effects && (plan->effects[i].kind <= EFFECT_DELETE ||
-                                       (plan->effects[i].kind >= EFFECT_RANK_ADD &&
-                                        plan->effects[i].kind <= EFFECT_RANK_REMOVE)))
-            i++;
-        const struct effect_result *r = &result->effects[i++];
+        const struct effect_result *r = &t->result.effects[i++];
         if (op->sum)
             *op->sum = (struct txn_sum){ .known = r->known, .value = r->value };
         if (op->pos)

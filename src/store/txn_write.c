@@ -9,6 +9,8 @@ static belay_rc charge(struct txn *t, size_t len)
 
     if (t->failed)
         return t->failed;
+    if (t->options && t->options->read_only)
+        return txn_misuse(t, "a read-only body writes");
     if (len > PLAN_BYTES_MAX - t->bytes || n >= PLAN_EFFECTS_MAX)
         return err_reason(&t->err, BELAY_INVALID, "too_large",
                           "transaction: more than %zu bytes or %d effects",

@@ -21,6 +21,8 @@ struct bucket {
 
 struct wake_hub {
     struct bucket buckets[BUCKETS];
+    void (*on_listen)(void *arg);
+    void *on_listen_arg;
     _Atomic uint64_t posted, delivered, waits;
 };
 
@@ -39,9 +41,14 @@ static uint64_t topic_hash(struct bytes ns, struct bytes topic)
     return key_hash(ns) * 31 + key_hash(topic);
 }
 
+static unsigned hash_bucket(uint64_t hash, unsigned n_buckets)
+{
+    return (unsigned)((hash >> 32) % n_buckets);
+}
+
 static struct bucket *bucket_of(struct wake_hub *hub, uint64_t hash)
 {
-    return &hub->buckets[(hash >> 32) % BUCKETS];
+    return &hub->buckets[hash_bucket(hash, BUCKETS)];
 }
 
 belay_rc wake_hub_open(struct wake_hub **out, struct belay_error *err)
@@ -64,6 +71,13 @@ void wake_hub_close(struct wake_hub *hub)
     free(hub);
 }
 
+/* With its bucket's mutex held. */
+static void wake_one(struct wake_hub *hub, struct wake_link *l)
+{
+    atomic_fetch_add_explicit(&hub->delivered, 1, memory_order_relaxed);
+    parker_wake(&l->listener->parker);
+}
+
 void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic)
 {
     uint64_t hash = topic_hash(ns, topic);
@@ -72,12 +86,38 @@ void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic)
     atomic_fetch_add_explicit(&hub->posted, 1, memory_order_relaxed);
     pthread_mutex_lock(&b->mutex);
     for (struct wake_link *l = b->links; l; l = l->next) {
-        if (l->hash != hash || !bytes_eq(l->topic, topic) || !bytes_eq(l->ns, ns))
-            continue;
-        atomic_fetch_add_explicit(&hub->delivered, 1, memory_order_relaxed);
-        parker_wake(&l->listener->parker);
+        if (l->hash == hash && bytes_eq(l->topic, topic) && bytes_eq(l->ns, ns))
+            wake_one(hub, l);
     }
     pthread_mutex_unlock(&b->mutex);
+}
+
+unsigned wake_bucket(struct bytes ns, struct bytes topic, unsigned n_buckets)
+{
+    return hash_bucket(topic_hash(ns, topic), n_buckets);
+}
+
+void wake_post_bucket(struct wake_hub *hub, unsigned bucket, unsigned n_buckets)
+{
+    /* A finer division of the same hashes has the group within one of our buckets. */
+    bool finer = n_buckets % BUCKETS == 0;
+    unsigned first = finer ? bucket % BUCKETS : 0;
+    unsigned end = finer ? first + 1 : BUCKETS;
+
+    for (struct bucket *b = &hub->buckets[first]; b < &hub->buckets[end]; b++) {
+        pthread_mutex_lock(&b->mutex);
+        for (struct wake_link *l = b->links; l; l = l->next) {
+            if (hash_bucket(l->hash, n_buckets) == bucket)
+                wake_one(hub, l);
+        }
+        pthread_mutex_unlock(&b->mutex);
+    }
+}
+
+void wake_hub_on_listen(struct wake_hub *hub, void (*fn)(void *arg), void *arg)
+{
+    hub->on_listen = fn;
+    hub->on_listen_arg = arg;
 }
 
 struct wake_counts wake_hub_counts(struct wake_hub *hub)
@@ -130,6 +170,8 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
                             .cancel = cancel,
                             .links = links,
                             .n_links = topics->n };
+    if (hub->on_listen)
+        hub->on_listen(hub->on_listen_arg);
     cancel_attach(cancel, &l->cancel_link, &l->parker);
     for (size_t i = 0; i < topics->n; i++)
         link_topic(l, &links[i]);

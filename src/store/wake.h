@@ -31,6 +31,17 @@ void wake_hub_close(struct wake_hub *hub); /* nobody listens; takes NULL */
 /* Wakes every listener of the topic in that namespace. */
 void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic);
 
+/* For a driver that hears of other processes' posts.  Topics are hashed into n_buckets
+ * groups, by the same function in every process.  wake_post_bucket wakes every listener
+ * whose topic is in the group; the others' posts do not count in `posted`. */
+unsigned wake_bucket(struct bytes ns, struct bytes topic, unsigned n_buckets);
+void wake_post_bucket(struct wake_hub *hub, unsigned bucket, unsigned n_buckets);
+
+/* From now on each wake_listen calls fn(arg), before its listener can be woken and so
+ * before its caller looks at the store; NULL ends that.  Not while anybody is in
+ * wake_listen. */
+void wake_hub_on_listen(struct wake_hub *hub, void (*fn)(void *arg), void *arg);
+
 struct wake_counts wake_hub_counts(struct wake_hub *hub);
 
 /* Topics of one namespace. */

@@ -190,7 +190,8 @@ static void rank_entries_must_be_as_named(struct tap *t)
     CHECK_RC(&h, raw_commit(&r), BELAY_CORRUPT);
     raw_rank(&r, EFFECT_RANK_MOVE, "other", "m", 5, 6);
     CHECK_RC(&h, raw_commit(&r), BELAY_CORRUPT);
-    raw_rank(&r, EFFECT_RANK_ADD, "other", "m", 0, 5); /* another index: another place */
+    raw_rank(&r, EFFECT_RANK_ADD, "other", "m", 0,
+             5); /* another index: another place */
     CHECK_RC(&h, raw_commit(&r), BELAY_OK);
     raw_rank(&r, EFFECT_RANK_MOVE, "i", "m", 5, 5);
     CHECK_RC(&h, raw_commit(&r), BELAY_OK);

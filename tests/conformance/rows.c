@@ -220,7 +220,6 @@ static void insert_of_what_was_read(struct tap *t)
 
 /* --- read-your-writes (T3) --- */
 
-
 static belay_rc own_rows(struct txn *t, void *arg)
 {
     struct tap *tap = arg;

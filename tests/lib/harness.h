@@ -107,7 +107,7 @@ void raw_rank(struct raw *r, enum effect_kind kind, const char *index,
 void raw_log(struct raw *r, const char *stream, int64_t seq);
 void raw_feed(struct raw *r, const char *feed, const char *data);
 
-/* Commits the plan and empties it. */
+/* Commits the plan and empties it.  An attempt commits once: the next one begins. */
 belay_rc raw_commit(struct raw *r);
 
 /* --- threads --- */

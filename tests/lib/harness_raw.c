@@ -151,6 +151,9 @@ belay_rc raw_commit(struct raw *r)
         driver_commit(r->h->driver, r->attempt, &r->plan, &r->result, &r->err);
     r->plan.n_guards = 0;
     r->plan.n_effects = 0;
+    driver_end(r->h->driver, r->attempt);
+    memset(r->attempt, 0, r->h->driver->attempt_size);
+    CHECK_RC(r->h, driver_begin(r->h->driver, r->attempt, r->plan.ns, NULL), BELAY_OK);
     return rc;
 }
 

@@ -28,9 +28,10 @@
 #define FRONTS_MAX 24
 #define COROUTINES_MAX 48
 #define OPS_MAX 4096
-#define RECORDS_MAX 8192
+#define RECORDS_MAX 4096
 #define CALLS_MAX 8192
 #define SPACES_MAX 6
+#define WANTS_MAX 64
 
 enum op_kind {
     OP_RMW,
@@ -83,7 +84,7 @@ enum fault_name {
 };
 
 /* Where in a driver call an actor stands when it yields. */
-enum point { AT_BEGIN, AT_READ, AT_COMMIT, AT_REPLY, AT_END, AT_SLEEP };
+enum point { AT_BEGIN, AT_READ, AT_COMMIT, AT_REPLY, AT_END };
 
 struct op {
     enum op_kind kind;
@@ -104,6 +105,10 @@ struct swarm {
     unsigned weight[OP_KINDS];
 };
 
+/* Without these slots are pruned in the way that is known to be safe. */
+#define PRUNE_ANY_TIME 1U /* also while a lost reply is being resolved */
+#define PRUNE_OWN 2U      /* from the actor's own store, also when it was idle */
+
 /* An operation or fault that is left out: actor, operation, point. */
 struct mask {
     unsigned actor, op, point;
@@ -116,6 +121,7 @@ struct setup {
     uint32_t faults; /* bit per fault_name */
     const struct mask *no_ops, *no_faults;
     size_t n_no_ops, n_no_faults;
+    unsigned prune; /* PRUNE_*: what pruning slots may do */
     bool verbose;
 };
 
@@ -130,8 +136,10 @@ struct coroutine {
     struct txn *body;
     struct actor *actor;
     struct front *front;
+    struct belay_arena arena; /* of its transactions, one after the other */
     bool used, finished;
-    bool dead; /* runs only to give its memory back, and reaches nothing */
+    bool dead;     /* its process is gone: it reaches nothing any more */
+    bool draining; /* and runs once more, only to give its memory back */
 };
 
 struct actor {
@@ -143,8 +151,8 @@ struct actor {
     size_t n_ops, next_op;
     const struct op *op;
     unsigned n_points; /* in this operation so far */
-    unsigned calls;    /* driver calls in a row without a rest, for the step bound */
     int64_t not_before_us;
+    bool unresolved; /* a reply of this operation was lost */
     struct listener *waiting;
     bool done;
     struct feed_pos cursor[2][SPACES_MAX];
@@ -152,8 +160,11 @@ struct actor {
     /* What the read under way should answer, for the body's check (record.c). */
     const struct scan *scan;
     bool scan_hold;
-    struct mentry *want;
+    struct mentry want[WANTS_MAX];
     size_t n_want;
+    /* What it waits for: a row's number above this, looked at last after that commit. */
+    uint64_t wait_key, wait_topic, wait_seq;
+    int64_t wait_above;
 };
 
 /* One incarnation of a process: a store with its own clock, over the shared driver. */
@@ -163,7 +174,6 @@ struct front {
     unsigned uid;
     struct store *store;
     int64_t wall_offset_ms;
-    bool busy; /* the janitor's: one at a time */
     struct {
         uint64_t ns;
         int64_t last_ms;
@@ -217,7 +227,8 @@ struct record {
     uint64_t ns;
     uint64_t first_seq; /* of the model when it began */
     belay_rc answer;
-    bool answered;
+    bool answered, asked_time;
+    uint64_t topic; /* woken after the commit; 0: none */
     size_t n_rows, n_ops;
     struct record_row rows[RECORD_ROWS];
     struct record_op ops[RECORD_OPS];
@@ -235,7 +246,7 @@ struct call {
     belay_rc commit_rc;
     belay_rc rc;
     bool returned;
-    uint64_t topic; /* woken after the commit; 0: none */
+    uint64_t applied_seq; /* the commit that applied it */
 };
 
 /* What the recording calls of a body take. */
@@ -274,6 +285,7 @@ struct sim {
 
     struct coroutine coroutines[COROUTINES_MAX];
     struct coroutine main, *running;
+    struct coroutine *alone; /* while it lives nobody else runs */
     struct actor actors[ACTORS_MAX];
     unsigned n_actors;
     struct front fronts[FRONTS_MAX];
@@ -286,12 +298,9 @@ struct sim {
     size_t n_calls;
     struct late *late;
     unsigned n_late;
-    struct {
-        uint64_t topic;
-        uint64_t seq;
-    } excused[64];
-    size_t n_excused;
-    struct mentry wants[64];
+    struct mask fired[1024]; /* faults that happened, for shrinking */
+    size_t n_fired;
+    unsigned blobs[SPACES_MAX]; /* bit per blob that was put */
 };
 
 /* --- chance --- */
@@ -323,19 +332,19 @@ void trace(struct sim *s, const char *what, uint64_t a, uint64_t b);
 
 /* --- sched.c --- */
 
-bool sched_stacks(struct sim *s);
-void sched_start(struct sim *s, struct actor *a);
+bool turn_stacks(struct sim *s);
+void turn_start(struct sim *s, struct actor *a);
 /* Gives the others a turn. */
-void sched_yield(struct sim *s);
+void turn_over(struct sim *s);
 /* The same and not back before `us` have passed. */
-void sched_sleep(struct sim *s, int64_t us);
+void turn_sleep(struct sim *s, int64_t us);
 /* Waits until the listener is woken; false: everything is at its end. */
-bool sched_wait(struct sim *s, struct listener *l);
+bool turn_wait(struct sim *s, struct listener *l);
 /* Runs everybody until nobody can. */
-void sched_run(struct sim *s);
+void turn_run(struct sim *s);
 /* Lets a coroutine that is over run to its end, reaching nothing. */
-void sched_drain(struct sim *s);
-void sched_kill(struct sim *s, struct actor *a);
+void turn_drain(struct sim *s);
+void turn_kill(struct sim *s, struct actor *a);
 
 struct belay_clock front_clock(struct front *f);
 
@@ -350,14 +359,20 @@ void drop_late(struct sim *s);
 uint64_t key_of(struct bytes ns, const struct row_type *type, const struct value *key);
 uint64_t ns_of(struct bytes ns);
 struct mname name_of(struct bytes b);
+uint64_t data_of(struct bytes b);
 struct mrow row_of(struct bytes ns, const struct row_type *type,
                    const struct value *key, const struct row *row);
 struct mvalue mvalue_of(const struct value *v);
 void watch_commit(struct front *f, const struct plan *plan,
                   const struct plan_result *result, belay_rc rc);
+/* Compares all of a namespace with the model. */
+void watch_space(struct sim *s, struct bytes ns);
+
+/* --- watch_read.c --- */
+
 void watch_read(struct front *f, uint64_t holder, int64_t *hold_until_us,
                 struct bytes ns, const struct read *q);
-void watch_everything(struct sim *s);
+struct mscan mscan_of(struct bytes ns, const struct scan *scan, struct mname *names);
 
 /* --- record.c --- */
 
@@ -365,7 +380,8 @@ void watch_everything(struct sim *s);
 belay_rc run_call(struct actor *a, unsigned space, run_body *body, void *arg,
                   const struct txn_options *options);
 struct bytes space_bytes(unsigned space);
-void check_call(struct sim *s, const struct call *c);
+/* One more thing that a body does. */
+struct record_op *record_note(struct run *r, enum record_op_kind kind);
 /* Which space an operation works in. */
 unsigned op_space(const struct actor *a);
 

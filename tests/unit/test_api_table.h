@@ -4,31 +4,42 @@
 
 #include "api/op_handlers.h"
 
+static inline belay_rc made(json_t *answer, json_t **out, struct belay_error *err)
+{
+    if (!answer)
+        return err_no_memory(err, "the answer");
+    *out = answer;
+    return BELAY_OK;
+}
+
 /* {"given":["name=text"...]}: what the operation was called with. */
 static inline belay_rc echo(const struct op_call *call, json_t **out,
                             struct belay_error *err)
 {
     json_t *given = json_array();
+    int failed = 0;
 
-    (void)err;
     for (size_t i = 0; i < call->n_values; i++) {
         const struct op_value *v = &call->values[i];
-        json_array_append_new(
+        failed |= json_array_append_new(
             given, json_sprintf("%s=%.*s/%lld", v->arg->name, (int)v->text.len,
                                 (const char *)v->text.ptr, (long long)v->number));
     }
-    *out = json_pack("{s:o}", "given", given);
-    return BELAY_OK;
+    if (failed) {
+        json_decref(given);
+        return err_no_memory(err, "the answer");
+    }
+    return made(json_pack("{s:o}", "given", given), out, err);
 }
 
 static inline belay_rc where(const struct op_call *call, json_t **out,
                              struct belay_error *err)
 {
-    (void)err;
-    *out =
-        json_pack("{s:s, s:s}", "namespace", belay_namespace(call->belay), "durability",
-                  belay_durability_name((int)belay_durability(call->belay)));
-    return BELAY_OK;
+    const char *durability = belay_durability_name((int)belay_durability(call->belay));
+
+    return made(json_pack("{s:s, s:s}", "namespace", belay_namespace(call->belay),
+                          "durability", durability),
+                out, err);
 }
 
 static inline belay_rc lose(const struct op_call *call, json_t **out,
@@ -46,10 +57,9 @@ static inline belay_rc page(const struct op_call *call, json_t **out,
                             struct belay_error *err)
 {
     (void)call;
-    (void)err;
-    *out = json_pack("{s:[{s:s,s:i},{s:s,s:n}],s:s}", "items", "id", "a", "n", 1, "id",
-                     "bb", "n", "next_cursor", "c\n1");
-    return BELAY_OK;
+    return made(json_pack("{s:[{s:s,s:i},{s:s,s:n}],s:s}", "items", "id", "a", "n", 1,
+                          "id", "bb", "n", "next_cursor", "c\n1"),
+                out, err);
 }
 
 static const char *const test_modes[] = { "fast", "slow", NULL };

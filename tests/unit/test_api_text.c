@@ -42,8 +42,10 @@ static void squash(char *text)
 
     for (const char *c = text; *c; c++) {
         bool blank = *c == ' ' || *c == '\n';
-        if (!blank || (out > text && out[-1] != ' '))
-            *out++ = blank ? ' ' : *c;
+        if (!blank)
+            *out++ = *c;
+        else if (out > text && out[-1] != ' ')
+            *out++ = ' ';
     }
     *out = '\0';
 }
@@ -204,6 +206,69 @@ static void shells_are_quoted(struct tap *t)
     TAP_OK(t, fish && strstr(fish, " -l max-items -s n -x -d 'how many'\n"));
 }
 
+/* What bash offers for the words of a line, on one line. */
+static void offered(const char *line, char *out, size_t size)
+{
+    struct buf command CLEANUP(buf_release) = { 0 };
+    size_t n = 0;
+
+    buf_printf(&command,
+               "bash -uc '. ./completion; COMP_WORDS=(belay %s); "
+               "COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _belay; "
+               "((${#COMPREPLY[@]} == 0)) || echo \"${COMPREPLY[@]}\"' 2>&1",
+               line);
+    buf_append_char(&command, '\0');
+    FILE *pipe = popen((const char *)command.ptr, "r");
+    if (pipe) {
+        n = fread(out, 1, size - 1, pipe);
+        (void)pclose(pipe);
+    }
+    while (n > 0 && out[n - 1] == '\n')
+        n--;
+    out[n] = '\0';
+}
+
+static void bash_completes(struct tap *t)
+{
+    /* clang-format off */
+    static const struct { const char *line, *offers; } lines[] = {
+        { "\"\"", "flow where lose help version" },
+        { "fl", "flow" },
+        { "flow \"\"", "submit ls" },
+        { "flow su", "submit" },
+        { "--store flow wh", "where" },
+        { "-q flow --json \"\"", "submit ls" },
+        { "flow submit --mo", "--mode" },
+        { "flow submit --mode \"\"", "fast slow" },
+        { "flow submit --mode s", "slow" },
+        { "flow submit --mode = s", "slow" },
+        { "flow submit --lane x --mode s", "slow" },
+        { "flow submit --lane \"\"", "" },
+        { "flow submit -n \"\"", "" },
+        { "flow submit -n 3 --f", "--follow" },
+        { "flow submit --payload com", "completion" }, /* the file */
+        { "flow ls --mo", "" },
+        { "flow ls --out", "--output" },
+        { "flow ls --output js", "json jsonl" },
+        { "where \"\"", "" },
+    };
+    /* clang-format on */
+    char *script CLEANUP(freep) =
+        say(&test_table, op_completion, &shell_arg, "bash", NULL);
+    FILE *file = script ? fopen("completion", "w") : NULL;
+
+    if (!TAP_OK(t, file))
+        return;
+    TAP_OK(t, fputs(script, file) >= 0);
+    TAP_EQ(t, fclose(file), 0);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        char got[1024];
+        offered(lines[i].line, got, sizeof(got));
+        if (!TAP_STR(t, got, lines[i].offers))
+            printf("# for: belay %s\n", lines[i].line);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -215,6 +280,7 @@ int main(int argc, char **argv)
         { "help fits into 80 columns", lines_fit },
         { "nothing in a row is taken for roff", roff_is_quoted },
         { "nothing in a row is taken for shell", shells_are_quoted },
+        { "bash completes words, options and values of the table", bash_completes },
     };
     return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
 }

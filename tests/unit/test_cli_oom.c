@@ -103,8 +103,11 @@ static void stores(struct tap *t)
         "where --store memory:?retries=1&request_timeout=1s",
         "where --store memory:?bogus=1",
         "where --store memory:?retry_jitter=x",
-        "where --store sqlite:x",
+        "where --store mysql:x",
         "lose",
+        "flow ls",
+        "flow submit --lane a x",
+        "help flow submit",
     };
 
     for (size_t i = 0; i < COUNT_OF(lines); i++)

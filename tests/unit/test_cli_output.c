@@ -131,7 +131,7 @@ static void reports(struct tap *t)
     /* clang-format off */
     static const struct { struct belay_error e; bool json; const char *want; } said[] = {
         { { .code = BELAY_INVALID, .message = "a: b" }, false, "belay: a: b\n" },
-        { { .code = BELAY_INVALID, .message = "a\nbelay: \x1b[2J \\" }, false, "belay: a\\nbelay: \\x1b[2J \\\\\n" },
+        { { .code = BELAY_INVALID, .message = "a\nbelay: \x1b[2J \\" }, false, "belay: a\\nbelay: \\x1b[2J \\\n" },
         { { .code = BELAY_INVALID, .message = "a: \"b\"\n\xff" }, true,
           "{\"error\":{\"code\":\"invalid\",\"message\":\"a: \\\"b\\\"\\n\xef\xbf\xbd\",\"detail\":{}}}\n" },
         { { .code = BELAY_LEASE_LOST, .reason = "expired", .entity = "exe_\"1", .expected = -3, .message = "m" }, true,

@@ -1,0 +1,381 @@
+/* Checking and applying a plan, inside the write transaction.
+ *
+ * Everything that may be refused is checked before the first write, so that a refusal
+ * (a counter out of its bounds, say) costs its own caller the answer and nobody else
+ * anything.  What fails in applying is the disk, or a bug. */
+#include <string.h>
+
+#include "store/drivers/sqlite/impl.h"
+
+/* Steps a statement for at most one row and one number; *found tells whether there was
+ * one.  Resets it. */
+static belay_rc one_number(struct conn *c, sqlite3_stmt *st, const char *what,
+                           bool *found, int64_t *out, struct belay_error *err)
+{
+    int step = sqlite3_step(st);
+
+    *found = step == SQLITE_ROW;
+    if (*found)
+        *out = sqlite3_column_int64(st, 0);
+    belay_rc rc =
+        step == SQLITE_ROW || step == SQLITE_DONE ? BELAY_OK : conn_error(c, what, err);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+static belay_rc unprepared(const struct belay_error *err)
+{
+    return err->code ? (belay_rc)err->code : BELAY_NO_MEMORY;
+}
+
+/* --- check --- */
+
+static belay_rc check_guard(struct conn *c, struct bytes ns, const struct guard *g,
+                            bool *holds, struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_type(c, g->ref.type, TYPE_VER, err);
+    int64_t ver = 0;
+    bool found = false;
+
+    if (!st)
+        return unprepared(err);
+    (void)bind_key(st, 1, ns, &g->ref);
+    belay_rc rc = one_number(c, st, "check a guard", &found, &ver, err);
+    *holds = (found ? ver : 0) == g->ver;
+    return rc;
+}
+
+static belay_rc check_rank(struct conn *c, struct bytes ns, const struct effect *e,
+                           struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_plain(c, SQL_RANK_AT, err);
+    int64_t rank = 0;
+    bool found = false;
+
+    if (!st)
+        return unprepared(err);
+    bind_text(st, 1, ns);
+    bind_text(st, 2, e->rank.index);
+    bind_text(st, 3, e->rank.member);
+    belay_rc rc = one_number(c, st, "check a rank", &found, &rank, err);
+    if (rc)
+        return rc;
+    bool adds = e->kind == EFFECT_RANK_ADD;
+    if (adds ? !found : found && rank == e->rank.old_rank)
+        return BELAY_OK;
+    rc = err_reason(err, BELAY_CORRUPT, "rank", "rank entry: %s",
+                    adds     ? "the member is in the index already"
+                    : !found ? "the member is not in the index"
+                             : "the member stands at another rank");
+    err_entity(err, e->rank.index);
+    return rc;
+}
+
+/* The entry before effect i: the plan's own, else the last one stored; 0: none. */
+static belay_rc log_tail(struct conn *c, const struct plan *plan, size_t i,
+                         int64_t *out, struct belay_error *err)
+{
+    struct bytes stream = plan->effects[i].log.stream;
+    bool found = false;
+
+    *out = 0;
+    while (i-- > 0) {
+        const struct effect *e = &plan->effects[i];
+        if (e->kind == EFFECT_LOG_APPEND && bytes_eq(e->log.stream, stream)) {
+            *out = e->log.seq;
+            return BELAY_OK;
+        }
+    }
+    sqlite3_stmt *st = conn_plain(c, SQL_LOG_LAST, err);
+    if (!st)
+        return unprepared(err);
+    bind_text(st, 1, plan->ns);
+    bind_text(st, 2, stream);
+    return one_number(c, st, "check a log", &found, out, err);
+}
+
+static belay_rc check_log(struct conn *c, const struct plan *plan, size_t i,
+                          struct belay_error *err)
+{
+    const struct effect *e = &plan->effects[i];
+    int64_t tail = 0;
+    belay_rc rc = log_tail(c, plan, i, &tail, err);
+
+    if (rc || tail == 0 || e->log.seq == tail + 1)
+        return rc;
+    rc = err_reason(err, BELAY_CORRUPT, "log",
+                    "log entry: not the next one of its stream");
+    err_entity(err, e->log.stream);
+    err_numbers(err, tail + 1, e->log.seq);
+    return rc;
+}
+
+static bool is_counter(const struct effect *e)
+{
+    return e->kind == EFFECT_ADD || e->kind == EFFECT_RAISE;
+}
+
+/* The stored value of the counter that effect i changes. */
+static belay_rc stored_counter(struct conn *c, struct bytes ns, const struct effect *e,
+                               bool *found, int64_t *out, struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_type(c, e->counter.ref.type, TYPE_GET, err);
+
+    if (!st)
+        return unprepared(err);
+    (void)bind_key(st, 1, ns, &e->counter.ref);
+    int step = sqlite3_step(st);
+    *found = step == SQLITE_ROW;
+    *out = *found ? sqlite3_column_int64(st, (int)e->counter.column + 1) : 0;
+    belay_rc rc = step == SQLITE_ROW || step == SQLITE_DONE
+                      ? BELAY_OK
+                      : conn_error(c, "read a counter", err);
+    (void)sqlite3_reset(st);
+    return rc;
+}
+
+/* The value as effect i finds it: changed by the plan's own effects before it, else
+ * initial in a row the plan inserts, else stored. */
+static belay_rc counter_before(struct conn *c, const struct plan *plan,
+                               const struct plan_result *result, size_t i, bool *found,
+                               int64_t *out, struct belay_error *err)
+{
+    const struct effect *e = &plan->effects[i];
+    belay_rc rc = stored_counter(c, plan->ns, e, found, out, err);
+
+    for (size_t j = 0; j < i && !rc; j++) {
+        const struct effect *f = &plan->effects[j];
+        if (f->kind == EFFECT_INSERT && row_ref_eq(&f->row.ref, &e->counter.ref)) {
+            *found = true;
+            *out = f->row.v[e->counter.column].kind == VALUE_I64
+                       ? f->row.v[e->counter.column].i
+                       : 0;
+        }
+        if (is_counter(f) && f->counter.column == e->counter.column &&
+            row_ref_eq(&f->counter.ref, &e->counter.ref))
+            *out = result->effects[j].value;
+    }
+    return rc;
+}
+
+static belay_rc check_counters(struct conn *c, const struct plan *plan,
+                               struct plan_result *result, struct belay_error *err)
+{
+    belay_rc range = BELAY_OK;
+
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        const struct effect *e = &plan->effects[i];
+        int64_t old = 0;
+        bool found = false;
+        if (!is_counter(e))
+            continue;
+        struct belay_error
+            later; /* of a range that only counts if nothing is missing */
+        belay_rc rc =
+            counter_before(c, plan, result, i, &found, &old, range ? &later : err);
+        if (rc)
+            return rc;
+        if (!found) {
+            rc = err_set(err, BELAY_NOT_FOUND, "%s: no such row to count in",
+                         e->counter.ref.type->name);
+            err_entity(err, bytes_str(e->counter.ref.type->name));
+            return rc;
+        }
+        if (!range)
+            range = counter_add(e, old, &result->effects[i].value, err);
+    }
+    return range;
+}
+
+belay_rc plan_check(struct conn *c, const struct plan *plan, struct plan_result *result,
+                    struct belay_error *err)
+{
+    bool counters = false;
+
+    for (size_t i = 0; i < plan->n_guards; i++) {
+        bool holds = false;
+        belay_rc rc = check_guard(c, plan->ns, &plan->guards[i], &holds, err);
+        if (rc)
+            return rc;
+        if (!holds) {
+            result->conflict = true;
+            result->failed_guard = i;
+            return BELAY_OK;
+        }
+    }
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        const struct effect *e = &plan->effects[i];
+        belay_rc rc = BELAY_OK;
+        if (e->kind >= EFFECT_RANK_ADD && e->kind <= EFFECT_RANK_REMOVE)
+            rc = check_rank(c, plan->ns, e, err);
+        else if (e->kind == EFFECT_LOG_APPEND)
+            rc = check_log(c, plan, i, err);
+        else
+            counters |= is_counter(e);
+        if (rc)
+            return rc;
+    }
+    return counters ? check_counters(c, plan, result, err) : BELAY_OK;
+}
+
+/* --- apply --- */
+
+static belay_rc apply_row(struct conn *c, struct bytes ns, const struct effect *e,
+                          struct belay_error *err)
+{
+    const struct row_type *type = e->row.ref.type;
+    sqlite3_stmt *st = NULL;
+
+    if (e->kind == EFFECT_INSERT) {
+        st = conn_type(c, type, TYPE_INSERT, err);
+        if (!st)
+            return unprepared(err);
+        bind_text(st, 1, ns);
+        (void)sqlite3_bind_int64(st, 2, e->row.ver);
+        for (unsigned i = 0; i < type->n_columns; i++)
+            bind_value(st, (int)i + 3, &e->row.v[i]);
+    } else if (e->kind == EFFECT_PUT) {
+        int at = 2;
+        st = conn_put(c, type, e->row.changed, err);
+        if (!st)
+            return unprepared(err);
+        (void)sqlite3_bind_int64(st, 1, e->row.ver);
+        for (unsigned i = 0; i < type->n_columns; i++) {
+            if ((e->row.changed >> i) & 1)
+                bind_value(st, at++, &e->row.v[i]);
+        }
+        (void)bind_key(st, at, ns, &e->row.ref);
+    } else {
+        st = conn_type(c, type, TYPE_DELETE, err);
+        if (!st)
+            return unprepared(err);
+        (void)bind_key(st, 1, ns, &e->row.ref);
+    }
+    return conn_run(c, st, "write a row", err);
+}
+
+static belay_rc apply_counter(struct conn *c, struct bytes ns, const struct effect *e,
+                              struct effect_result *result, struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_count(c, e->counter.ref.type, e->counter.column, err);
+
+    if (!st)
+        return unprepared(err);
+    (void)sqlite3_bind_int64(st, 1, result->value);
+    (void)bind_key(st, 2, ns, &e->counter.ref);
+    result->known = true;
+    return conn_run(c, st, "count", err);
+}
+
+static belay_rc run_rank(struct conn *c, struct bytes ns, enum plain_sql which,
+                         const struct effect *e, int64_t rank, struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_plain(c, which, err);
+
+    if (!st)
+        return unprepared(err);
+    bind_text(st, 1, ns);
+    bind_text(st, 2, e->rank.index);
+    bind_text(st, 3, e->rank.member);
+    (void)sqlite3_bind_int64(st, 4, rank);
+    return conn_run(c, st, "write a rank", err);
+}
+
+static belay_rc apply_rank(struct conn *c, struct bytes ns, const struct effect *e,
+                           struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+
+    if (e->kind != EFFECT_RANK_ADD)
+        rc = run_rank(c, ns, SQL_RANK_REMOVE, e, e->rank.old_rank, err);
+    if (!rc && e->kind != EFFECT_RANK_REMOVE)
+        rc = run_rank(c, ns, SQL_RANK_ADD, e, e->rank.rank, err);
+    return rc;
+}
+
+/* Statements of the form (ns, name, number, data). */
+static belay_rc run_entry(struct conn *c, struct bytes ns, enum plain_sql which,
+                          struct bytes name, int64_t number, const struct bytes *data,
+                          struct belay_error *err)
+{
+    sqlite3_stmt *st = conn_plain(c, which, err);
+
+    if (!st)
+        return unprepared(err);
+    bind_text(st, 1, ns);
+    bind_text(st, 2, name);
+    (void)sqlite3_bind_int64(st, 3, number);
+    if (data)
+        bind_bytes(st, 4, *data);
+    return conn_run(c, st, "write an entry", err);
+}
+
+static belay_rc apply_feed(struct conn *c, struct bytes ns, const struct effect *e,
+                           struct effect_result *result, struct belay_error *err)
+{
+    bool found = false;
+    belay_rc rc;
+
+    if (e->kind == EFFECT_FEED_TRIM) {
+        rc = run_entry(c, ns, SQL_FEED_TRIM, e->feed.feed, e->feed.upto.major, NULL,
+                       err);
+        return rc ? rc
+                  : run_entry(c, ns, SQL_FEED_TRIMMED, e->feed.feed, e->feed.upto.major,
+                              NULL, err);
+    }
+    sqlite3_stmt *st = conn_plain(c, SQL_FEED_NEXT, err);
+    if (!st)
+        return unprepared(err);
+    bind_text(st, 1, ns);
+    bind_text(st, 2, e->feed.feed);
+    rc = one_number(c, st, "count a feed on", &found, &result->pos.major, err);
+    result->known = true;
+    return rc ? rc
+              : run_entry(c, ns, SQL_FEED_APPEND, e->feed.feed, result->pos.major,
+                          &e->feed.data, err);
+}
+
+static belay_rc apply_one(struct conn *c, struct bytes ns, const struct effect *e,
+                          struct effect_result *result, struct belay_error *err)
+{
+    switch (e->kind) {
+    case EFFECT_INSERT:
+    case EFFECT_PUT:
+    case EFFECT_DELETE:
+        return apply_row(c, ns, e, err);
+    case EFFECT_ADD:
+    case EFFECT_RAISE:
+        return apply_counter(c, ns, e, result, err);
+    case EFFECT_RANK_ADD:
+    case EFFECT_RANK_MOVE:
+    case EFFECT_RANK_REMOVE:
+        return apply_rank(c, ns, e, err);
+    case EFFECT_LOG_APPEND:
+        return run_entry(c, ns, SQL_LOG_APPEND, e->log.stream, e->log.seq, &e->log.data,
+                         err);
+    case EFFECT_LOG_TRIM:
+        return run_entry(c, ns, SQL_LOG_TRIM, e->log.stream, e->log.seq, NULL, err);
+    case EFFECT_FEED_APPEND:
+    case EFFECT_FEED_TRIM:
+        return apply_feed(c, ns, e, result, err);
+    case EFFECT_CHUNK_PUT:
+        return run_entry(c, ns, SQL_CHUNK_PUT, e->chunk.upload, e->chunk.index,
+                         &e->chunk.data, err);
+    case EFFECT_CHUNK_DROP:
+        return run_entry(c, ns, SQL_CHUNK_DROP, e->chunk.upload, e->chunk.index, NULL,
+                         err);
+    }
+    return err_set(err, BELAY_MISUSE, "commit: unknown kind of effect");
+}
+
+belay_rc plan_apply(struct conn *c, const struct plan *plan, struct plan_result *result,
+                    struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+
+    /* The plan's rows stand before its counters, so a row it inserts is there by then.
+     */
+    for (size_t i = 0; i < plan->n_effects && !rc; i++)
+        rc = apply_one(c, plan->ns, &plan->effects[i], &result->effects[i], err);
+    return rc;
+}

@@ -1,0 +1,54 @@
+/* The write-ahead log: checkpoints only here, only under the lock.
+ *
+ *   8,000 pages    a passive checkpoint: copies what no reader needs any more
+ *   64 MiB         RESTART: waits for readers, so that the next commit begins at the
+ * front 256 MiB        writers wait: somebody reads for too long
+ *
+ * The file is never truncated while it is in use: growing it again costs.
+ */
+#include "store/drivers/sqlite/impl.h"
+
+#define PAGE 4096
+#define PASSIVE_PAGES 8000
+#define RESTART_PAGES ((64 << 20) / PAGE)
+#define WAIT_PAGES ((256 << 20) / PAGE)
+#define RETRY_PAGES 1000
+#define RESTART_WAIT_MS 50
+#define FULL_WAIT_MS 1000
+#define FULL_WAITS 30
+
+/* True when every frame was copied. */
+static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms)
+{
+    int frames = 0, copied = 0;
+
+    (void)sqlite3_busy_timeout(s->writer->db, wait_ms);
+    int rc = sqlite3_wal_checkpoint_v2(s->writer->db, NULL, mode, &frames, &copied);
+    (void)sqlite3_busy_timeout(s->writer->db, 5000);
+    if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_FULL)
+        atomic_store(&s->poisoned, true); /* X5: an fsync may have failed */
+    return rc == SQLITE_OK && frames == copied;
+}
+
+void wal_after_commit(struct sqlite_store *s)
+{
+    if (!s->path || s->wal_pages < s->wal_full_at)
+        return;
+    bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
+    if (!done && s->wal_pages >= RESTART_PAGES)
+        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, RESTART_WAIT_MS);
+    for (int i = 0; !done && s->wal_pages >= WAIT_PAGES && i < FULL_WAITS; i++)
+        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, FULL_WAIT_MS);
+    /* All copied: the next commit starts the log again, and so does the count.
+     * Otherwise a reader is in the way: not at every commit, but soon. */
+    s->wal_full_at = done ? PASSIVE_PAGES : (int64_t)s->wal_pages + RETRY_PAGES;
+}
+
+belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err)
+{
+    s->wal_full_at = PASSIVE_PAGES;
+    if (!s->path)
+        return BELAY_OK;
+    (void)checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
+    return atomic_load(&s->poisoned) ? store_poisoned(err) : BELAY_OK;
+}

@@ -1,0 +1,202 @@
+/* What a seed enables.  Each seed takes a random part of the operations and of the
+ * faults, at mild or extreme rates: rare mixes appear that no average ever shows. */
+#include "sim.h"
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    op_run *run;
+    unsigned most; /* weight of it at most */
+} ops[OP_KINDS + 1] = {
+    [OP_RMW]         = { "rmw",         op_rmw,         8 },
+    [OP_TRANSFER]    = { "transfer",    op_transfer,    8 },
+    [OP_SKEW]        = { "skew",        op_skew,        8 },
+    [OP_CHURN]       = { "churn",       op_churn,       8 },
+    [OP_ABSENCE]     = { "absence",     op_absence,     8 },
+    [OP_COUNT]       = { "count",       op_count,       8 },
+    [OP_PUT_COUNTED] = { "put_counted", op_put_counted, 6 },
+    [OP_PRODUCE]     = { "produce",     op_produce,     8 },
+    [OP_CLAIM_PICK]  = { "claim_pick",  op_claim_pick,  8 },
+    [OP_CLAIM_SCAN]  = { "claim_scan",  op_claim_scan,  5 },
+    [OP_FINISH]      = { "finish",      op_finish,      5 },
+    [OP_RERANK]      = { "rerank",      op_rerank,      5 },
+    [OP_LOG_APPEND]  = { "log_append",  op_log_append,  8 },
+    [OP_LOG_TRIM]    = { "log_trim",    op_log_trim,    4 },
+    [OP_FEED_APPEND] = { "feed_append", op_feed_append, 8 },
+    [OP_FEED_TAIL]   = { "feed_tail",   op_feed_tail,   6 },
+    [OP_FEED_TRIM]   = { "feed_trim",   op_feed_trim,   4 },
+    [OP_SIGNAL]      = { "signal",      op_signal,      8 },
+    [OP_WAIT]        = { "wait",        op_wait,        4 },
+    [OP_HUNT]        = { "hunt",        op_hunt,        8 },
+    [OP_FAIL]        = { "fail",        op_fail,        4 },
+    [OP_CHUNK]       = { "chunk",       op_chunk,       5 },
+    [OP_BLOB_PUT]    = { "blob_put",    op_blob_put,    3 },
+    [OP_BLOB_GET]    = { "blob_get",    op_blob_get,    3 },
+    [OP_SWEEP]       = { "sweep",       op_sweep,       2 },
+    [OP_PRUNE]       = { "prune",       op_prune,       3 },
+    [OP_NEW_SPACE]   = { "new_space",   op_new_space,   3 },
+    [OP_NOW]         = { "now",         op_now,         5 },
+    [OP_AUDIT]       = { "audit",       op_audit,       0 },
+};
+
+/* Rates are of a million points; a schedule of 60 operations has some 500. */
+static const struct {
+    const char *name;
+    bool commit_only, reply;
+    uint32_t mild, extreme;
+} faults[SIM_FAULTS] = {
+    [SIM_UNAVAILABLE] = { "unavailable", false, false,  5000, 100000 },
+    [SIM_CONFLICT]    = { "conflict",    true,  false, 10000, 400000 },
+    [SIM_DELAY]       = { "delay",       false, false, 10000, 200000 },
+    [SIM_LOST]        = { "lost",        true,  true,  20000, 250000 },
+    [SIM_AFTER]       = { "after",       true,  true,  20000, 250000 },
+    [SIM_LATE]        = { "late",        true,  true,  20000, 250000 },
+    [SIM_DEATH]       = { "death",       false, false,  2000,  15000 },
+    [SIM_RESTART]     = { "restart",     false, false,  1000,   6000 },
+    [SIM_FREEZE]      = { "freeze",      false, false,  3000,  40000 },
+    [SIM_CLOG]        = { "clog",        false, false,  3000,  40000 },
+    [SIM_STEP]        = { "step",        false, false,  5000, 100000 },
+    [SIM_LEAP]        = { "leap",        false, false,  3000,  30000 },
+};
+/* clang-format on */
+
+op_run *const op_table[OP_KINDS + 1] = {
+    op_rmw,         op_transfer,   op_skew,       op_churn,       op_absence,
+    op_count,       op_put_counted, op_produce,   op_claim_pick,  op_claim_scan,
+    op_finish,      op_rerank,     op_log_append, op_log_trim,    op_feed_append,
+    op_feed_tail,   op_feed_trim,  op_signal,     op_wait,        op_hunt,
+    op_fail,        op_chunk,      op_blob_put,   op_blob_get,    op_sweep,
+    op_prune,       op_new_space,  op_now,        op_audit,
+};
+
+const char *op_name(enum op_kind kind)
+{
+    return ops[kind].name;
+}
+
+const char *fault_text(enum fault_name f)
+{
+    return faults[f].name;
+}
+
+/* --- a seed's choices --- */
+
+static uint64_t draw_of(const struct sim *s, uint64_t what)
+{
+    return mix(mix(s->setup->seed, 1), what);
+}
+
+static void choose_faults(struct sim *s)
+{
+    struct swarm *w = &s->swarm;
+    bool replies = false;
+
+    for (unsigned f = 0; f < SIM_FAULTS; f++) {
+        uint64_t d = draw_of(s, 100 + f);
+        w->rate[f] = 0;
+        if (!((s->setup->faults >> f) & 1) || d % 5 >= 2)
+            continue;
+        w->rate[f] = (d >> 8) % 3 == 0 ? faults[f].extreme : faults[f].mild;
+        replies |= faults[f].reply;
+    }
+    w->loses_replies = replies || draw_of(s, 99) % 4 == 0;
+}
+
+static bool is_masked(const struct mask *masks, size_t n, struct mask m)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (masks[i].actor == m.actor && masks[i].op == m.op &&
+            masks[i].point == m.point)
+            return true;
+    }
+    return false;
+}
+
+static enum op_kind choose_op(const struct sim *s, uint64_t draw, unsigned total)
+{
+    unsigned at = (unsigned)(draw % total), kind = 0;
+
+    while (at >= s->swarm.weight[kind])
+        at -= s->swarm.weight[kind++];
+    return (enum op_kind)kind;
+}
+
+static void write_programs(struct sim *s, unsigned total)
+{
+    const struct setup *u = s->setup;
+    unsigned each = u->ops / s->swarm.n_actors + 1;
+    size_t n = 0;
+
+    for (unsigned i = 0; i < s->swarm.n_actors; i++) {
+        struct actor *a = &s->actors[i];
+        *a = (struct actor){ .sim = s, .id = i, .program = &s->ops[n] };
+        for (unsigned k = 0; k < each && n < OPS_MAX - SPACES_MAX; k++) {
+            uint64_t r = mix(draw_of(s, 2), i * 100003U + k);
+            struct op op = { .kind = choose_op(s, mix(r, 5), total),
+                             .number = k,
+                             .r = r };
+            if (is_masked(u->no_ops, u->n_no_ops, (struct mask){ i, k, 0 }))
+                continue;
+            s->ops[n++] = op;
+            a->n_ops++;
+        }
+    }
+    s->n_actors = s->swarm.n_actors;
+}
+
+void swarm_make(struct sim *s)
+{
+    static const unsigned sticky[] = { 0, 30, 60, 90 };
+    static const unsigned attempts[] = { 3, 20, 256, 256 };
+    static const unsigned walks[] = { 1, 3, 8 };
+    static const int64_t ticks_us[] = { 20, 500, 20000 };
+    struct swarm *w = &s->swarm;
+    unsigned total = 0;
+
+    w->n_actors = 2 + (unsigned)(draw_of(s, 10) % 5);
+    w->n_fronts = 1 + (unsigned)(draw_of(s, 11) % 3);
+    w->n_spaces = 1 + (draw_of(s, 12) % 4 == 0);
+    w->n_keys = 1 + (unsigned)(draw_of(s, 13) % 3);
+    w->sticky = sticky[draw_of(s, 14) % COUNT_OF(sticky)];
+    w->max_attempts = attempts[draw_of(s, 15) % COUNT_OF(attempts)];
+    w->walk_every = walks[draw_of(s, 16) % COUNT_OF(walks)];
+    w->tick_us = ticks_us[draw_of(s, 17) % COUNT_OF(ticks_us)];
+    w->fault_steps = 200 + draw_of(s, 18) % 3000;
+    unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
+    for (unsigned k = 0; k < OP_KINDS; k++) {
+        uint64_t d = draw_of(s, 200 + k);
+        w->weight[k] = d % rare == 0 ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
+        total += w->weight[k];
+    }
+    if (total == 0)
+        total = w->weight[OP_RMW] = 1;
+    choose_faults(s);
+    write_programs(s, total);
+}
+
+enum fault_name swarm_fault(struct sim *s, struct actor *a, enum point at,
+                            uint64_t *draw)
+{
+    struct mask here = { a->id, a->op->number, a->n_points++ };
+    uint64_t d = mix(draw_of(s, 3), ((uint64_t)here.actor << 40) +
+                                        ((uint64_t)here.op << 20) + here.point);
+    uint64_t at_draw = d % 1000000;
+
+    *draw = mix(d, 1);
+    for (unsigned f = 0; s->faults_on && f < SIM_FAULTS; f++) {
+        bool fits = faults[f].commit_only ? at == AT_COMMIT
+                                          : f != SIM_UNAVAILABLE || at <= AT_COMMIT;
+        if (!fits)
+            continue;
+        if (at_draw >= s->swarm.rate[f]) {
+            at_draw -= s->swarm.rate[f];
+            continue;
+        }
+        if (is_masked(s->setup->no_faults, s->setup->n_no_faults, here))
+            return SIM_NONE;
+        if (s->n_fired < COUNT_OF(s->fired))
+            s->fired[s->n_fired++] = here;
+        return (enum fault_name)f;
+    }
+    return SIM_NONE;
+}
