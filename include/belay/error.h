@@ -64,7 +64,7 @@ struct belay_error {
 };
 
 /* One row of the table. */
-struct belay_error_info {
+struct belay_error_entry {
     const char *name; /* "lease_lost": the code as every interface spells it */
     const char *text; /* one sentence */
     int http_status;
@@ -73,7 +73,7 @@ struct belay_error_info {
 };
 
 /* The row of `code`.  A number outside the table has the row of BELAY_CORRUPT. */
-BELAY_API const struct belay_error_info *belay_error_info(int code);
+BELAY_API const struct belay_error_entry *belay_error_info(int code);
 
 /* The code called `name`, or -1 when there is none. */
 BELAY_API int belay_error_code(const char *name);

@@ -43,7 +43,7 @@ belay_rc op_version(const struct op_call *call, json_t **out, struct belay_error
     return finish(result, failed, out, err);
 }
 
-static json_t *error_row(int code, const struct belay_error_info *info)
+static json_t *error_row(int code, const struct belay_error_entry *info)
 {
     json_t *row = json_object();
     int failed = 0;
@@ -68,7 +68,7 @@ belay_rc op_errors(const struct op_call *call, json_t **out, struct belay_error 
 
     (void)call;
     for (int code = 0;; code++) {
-        const struct belay_error_info *info = belay_error_info(code);
+        const struct belay_error_entry *info = belay_error_info(code);
         if (belay_error_code(info->name) != code)
             break; /* beyond the table */
         failed |= json_array_append_new(items, error_row(code, info));

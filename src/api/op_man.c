@@ -109,7 +109,7 @@ static void append_statuses(struct buf *out)
 
         for (int code = 0; belay_error_code(belay_error_info(code)->name) == code;
              code++) {
-            const struct belay_error_info *info = belay_error_info(code);
+            const struct belay_error_entry *info = belay_error_info(code);
             if (info->exit_code != status)
                 continue;
             if (!any)

@@ -1,6 +1,7 @@
 #include "api/scheme.h"
 
 #include "store/drivers/memory.h"
+#include "store/drivers/sqlite.h"
 
 static belay_rc open_memory(struct driver **out, const struct url *url,
                             const struct settings *settings,
@@ -14,12 +15,32 @@ static belay_rc open_memory(struct driver **out, const struct url *url,
     return memory_open(out, config, err);
 }
 
+/* sqlite:PATH, sqlite:///ABSOLUTE or sqlite::memory: */
+static belay_rc open_sqlite(struct driver **out, const struct url *url,
+                            const struct settings *settings,
+                            const struct driver_config *config, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct bytes path = url->rest;
+
+    (void)settings;
+    if (path.len > 2 && path.ptr[0] == '/' && path.ptr[1] == '/')
+        path = bytes_of(path.ptr + 2, path.len - 2);
+    belay_rc rc = url_decode(path, &arena, &path, err);
+    if (rc)
+        return rc;
+    if (path.len == 0)
+        return err_reason(err, BELAY_INVALID, "url",
+                          "store URL: sqlite: needs a path, as in sqlite:app.db");
+    return sqlite_open(out, (const char *)path.ptr, config, err);
+}
+
 static const char *const none[] = { NULL };
 
 /* clang-format off */
 const struct scheme scheme_table[] = {
     { "memory",     open_memory, none },
-    { "sqlite",     NULL,        none },
+    { "sqlite",     open_sqlite, none },
     { "postgres",   NULL,        none },
     { "postgresql", NULL,        none },
     { "valkey",     NULL,        none },

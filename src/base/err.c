@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* clang-format off */
-static const struct belay_error_info table[] = {
+static const struct belay_error_entry table[] = {
     [BELAY_OK]                       = { "ok", "done", 200, 0, false },
     [BELAY_LEASE_LOST]               = { "lease_lost", "the lease is no longer the caller's", 409, 4, false },
     [BELAY_LEASE_HELD]               = { "lease_held", "the lease is held by another owner", 409, 4, true },
@@ -36,7 +36,7 @@ static const struct belay_error_info table[] = {
 };
 /* clang-format on */
 
-const struct belay_error_info *belay_error_info(int code)
+const struct belay_error_entry *belay_error_info(int code)
 {
     if (code < 0 || (size_t)code >= COUNT_OF(table))
         return &table[BELAY_CORRUPT];

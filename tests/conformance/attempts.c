@@ -309,6 +309,33 @@ static void unavailable_leaves_nothing(struct tap *t)
     }
 }
 
+static belay_rc ignore_failures(struct txn *t, void *arg)
+{
+    const struct row *row = NULL;
+
+    *(belay_rc *)arg = thing_get(t, "a", &row);
+    (void)!thing_insert(t, "new", 1);
+    return BELAY_OK;
+}
+
+/* T5 */
+static void a_failed_call_fails_the_transaction(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct fault f = { .op = FAULT_ON_READ, .kind = FAULT_BEFORE, .nth = 1 };
+    belay_rc got = BELAY_OK;
+    if (!harness_open(&h, t, HARNESS_FAULTS))
+        return;
+
+    CHECK_RC(&h, fault_arm(h.faulty, &f, NULL), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, ignore_failures, &got), BELAY_UNAVAILABLE);
+    CHECK_RC(&h, got, BELAY_UNAVAILABLE);
+    TAP_EQ(t, h.err.code, BELAY_UNAVAILABLE);
+    TAP_EQ(t, thing_n(&h, "new"), INT64_MIN);
+    CHECK_RC(&h, harness_run(&h, ignore_failures, &got), BELAY_OK);
+    TAP_EQ(t, thing_n(&h, "new"), 1);
+}
+
 static const struct tap_case cases[] = {
     { "attempts: a conflict runs the body again, results are the last run's",
       runs_again_until_it_fits },
@@ -324,5 +351,7 @@ static const struct tap_case cases[] = {
       cancelled_and_late_leave_nothing },
     { "attempts: an unavailable store leaves nothing behind",
       unavailable_leaves_nothing },
+    { "attempts: a call that failed fails the transaction even if the body goes on",
+      a_failed_call_fails_the_transaction },
 };
 const struct topic topic_attempts = { cases, COUNT_OF(cases) };

@@ -223,10 +223,50 @@ static void blobs_over_chunk_boundaries(struct tap *t)
     free(data);
 }
 
+/* --- nothing at all --- */
+
+static belay_rc put_nothing(struct txn *t, void *arg)
+{
+    const struct bytes none = bytes_of(NULL, 0);
+    belay_rc rc = txn_chunk_put(t, upload, 0, none);
+
+    (void)arg;
+    rc = rc ? rc : txn_log_append(t, upload, 1, none);
+    return rc ? rc : txn_feed_append(t, upload, none, NULL);
+}
+
+static belay_rc get_nothing(struct txn *t, void *arg)
+{
+    struct tap *tap = arg;
+    struct log_entries log = { .n = 0 };
+    struct feed_entries feed = { .n = 0 };
+    struct bytes out = bytes_str("something");
+    bool found = false;
+    belay_rc rc = txn_chunk_get(t, upload, 0, &found, &out);
+
+    rc = rc ? rc : txn_log_read(t, upload, 0, 5, &log);
+    rc = rc ? rc : txn_feed_read(t, upload, (struct feed_pos){ 0 }, 5, &feed);
+    TAP_OK(tap, found && out.len == 0);
+    TAP_OK(tap, log.n == 1 && log.entry[0].data.len == 0);
+    TAP_OK(tap, feed.n == 1 && feed.entry[0].data.len == 0);
+    return rc;
+}
+
+static void empty_data_is_data(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    if (!harness_open(&h, t, 0))
+        return;
+
+    CHECK_RC(&h, harness_run(&h, put_nothing, NULL), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, get_nothing, t), BELAY_OK);
+}
+
 static const struct tap_case cases[] = {
     { "chunks: put, replace, drop", chunks_come_and_go },
     { "chunks: a body reads its own", own_chunks_are_read },
     { "chunks: of CHUNK_MAX bytes, and none larger", the_largest_chunk },
+    { "chunks: empty chunks and entries are there", empty_data_is_data },
     { "chunks: blobs of several chunks come back whole", blobs_over_chunk_boundaries },
 };
 const struct topic topic_chunks = { cases, COUNT_OF(cases) };

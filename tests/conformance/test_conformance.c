@@ -8,7 +8,7 @@ static const struct topic *const topics[] = {
     &topic_ranks,   &topic_scans,    &topic_picks,        &topic_logs,
     &topic_chunks,  &topic_attempts, &topic_round_trips,  &topic_misuse,
     &topic_spaces,  &topic_clock,    &topic_lost_replies, &topic_slots,
-    &topic_waiting, &topic_threads,  &topic_thread_feeds,
+    &topic_waiting, &topic_threads,  &topic_thread_feeds, &topic_walks,
 };
 
 static int usage(void)

@@ -72,12 +72,31 @@ static belay_rc wrap(struct harness *h, unsigned flags)
     return rc;
 }
 
+/* Driver, decorators, store and space, on whatever is in h->dir. */
+static belay_rc open_all(struct harness *h)
+{
+    const struct test_driver *entry = h->t->arg;
+    struct driver_config config = { .schema = &schema_things,
+                                    .clock = h->options.clock,
+                                    .random = fake_random_hook(&h->driver_random) };
+    belay_rc rc = entry->open(&config, h->dir, &h->driver, &h->err);
+
+    if (!rc)
+        rc = wrap(h, h->flags);
+    if (!rc)
+        rc = store_open(&h->store, h->driver, &h->options, &h->err);
+    if (!rc)
+        rc = store_space(h->store, bytes_str("default"), &h->space, &h->err);
+    if (rc)
+        printf("# %s\n", h->err.message);
+    return rc;
+}
+
 bool harness_open(struct harness *h, struct tap *t, unsigned flags)
 {
-    const struct test_driver *entry = t->arg;
-
     memset(h, 0, sizeof(*h));
     h->t = t;
+    h->flags = flags;
     atomic_store(&h->clock.wall_ms, START_WALL_MS);
     atomic_store(&h->clock.mono_us, START_MONO_US);
     atomic_store(&h->random.state, 42);
@@ -88,29 +107,32 @@ bool harness_open(struct harness *h, struct tap *t, unsigned flags)
             flags & HARNESS_REAL_TIME ? clock_system() : fake_clock_hook(&h->clock),
         .random = fake_random_hook(&h->random),
     };
-    struct driver_config config = { .schema = &schema_things,
-                                    .clock = h->options.clock,
-                                    .random = fake_random_hook(&h->driver_random) };
     if (!TAP_OK(t, temp_dir_make(h->dir, sizeof(h->dir))))
         return false;
-    belay_rc rc = entry->open(&config, h->dir, &h->driver, &h->err);
-    if (!rc)
-        rc = wrap(h, flags);
-    if (!rc)
-        rc = store_open(&h->store, h->driver, &h->options, &h->err);
-    if (!rc)
-        rc = store_space(h->store, bytes_str("default"), &h->space, &h->err);
+    belay_rc rc = open_all(h);
     if (!rc && !(flags & HARNESS_UNFOUNDED))
         rc = txn_run(h->space, found_body, NULL, NULL, &h->arena, &h->err);
-    if (rc)
-        printf("# %s\n", h->err.message);
     return CHECK_RC(h, rc, BELAY_OK);
+}
+
+static void close_all(struct harness *h)
+{
+    store_close(h->store);
+    driver_close(h->driver);
+    h->store = NULL;
+    h->space = NULL;
+    h->driver = h->faulty = h->trace = NULL;
+}
+
+bool harness_reopen(struct harness *h)
+{
+    close_all(h);
+    return CHECK_RC(h, open_all(h), BELAY_OK);
 }
 
 void harness_close(struct harness *h)
 {
-    store_close(h->store);
-    driver_close(h->driver);
+    close_all(h);
     arena_release(&h->arena);
     temp_dir_remove(h->dir);
 }

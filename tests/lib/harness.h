@@ -23,6 +23,7 @@ enum harness_flags {
 
 struct harness {
     struct tap *t;
+    unsigned flags;
     struct fake_clock clock;
     struct fake_random random, driver_random;
     struct store_options options; /* what h->store was opened with */
@@ -38,6 +39,9 @@ struct harness {
 /* False, and a failed check, when there is no store; close it all the same. */
 bool harness_open(struct harness *h, struct tap *t, unsigned flags);
 void harness_close(struct harness *h);
+
+/* Closes store and driver and opens them again where they were. */
+bool harness_reopen(struct harness *h);
 
 /* One transaction in h->space.  Resets the arena first. */
 belay_rc harness_run(struct harness *h, txn_body *body, void *arg);

@@ -28,9 +28,9 @@ static void freeze(struct sim *s, struct actor *a, int64_t us)
 
 static void step_wall(struct front *f, uint64_t draw)
 {
-    static const int64_t steps_ms[] = { 1000,    5000,    30000,         59000,
-                                        3600000, 7200000, 30 * 86400000L,
-                                        365 * 86400000L };
+    static const int64_t steps_ms[] = { 1000,           5000,           30000,
+                                        59000,          3600000,        7200000,
+                                        30 * 86400000L, 365 * 86400000L };
     int64_t by = steps_ms[draw % COUNT_OF(steps_ms)];
 
     f->wall_offset_ms += (draw >> 16) & 1 ? by : -by;
@@ -84,8 +84,9 @@ static void clog_some(struct sim *s, uint64_t draw)
 
 static void leap(struct sim *s, uint64_t draw)
 {
-    static const int64_t leaps_us[] = { 1000000, 4900000, 6000000, 61000000,
-                                        INT64_C(700000000), INT64_C(7200000000) };
+    static const int64_t leaps_us[] = {
+        1000000, 4900000, 6000000, 61000000, INT64_C(700000000), INT64_C(7200000000)
+    };
 
     s->mono_us += leaps_us[draw % COUNT_OF(leaps_us)];
 }

@@ -26,6 +26,7 @@ struct options {
     const char *out;
     char **files;
     int n_files;
+    bool progress; /* print each seed before it runs, for who expects a crash */
 };
 
 static double now_s(void)
@@ -83,6 +84,8 @@ static bool parse(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             o->setup.verbose = true;
+        } else if (strcmp(argv[i], "--progress") == 0) {
+            o->progress = true;
         } else if (strcmp(argv[i], "--replay") == 0) {
             o->mode = REPLAY;
             o->files = &argv[i + 1];
@@ -99,8 +102,8 @@ static bool parse(struct options *o, int argc, char **argv)
 
 static void tell_failure(unsigned number, const struct setup *setup)
 {
-    printf("not ok %u - seed=%" PRIu64 " breaks %s: %s\n", number, setup->seed, sim.rule,
-           sim.why);
+    printf("not ok %u - seed=%" PRIu64 " breaks %s: %s\n", number, setup->seed,
+           sim.rule, sim.why);
     printf("# again: t_sim --seeds %" PRIu64 " --ops %u --salt %" PRIu64 " --verbose\n",
            setup->seed, setup->ops, setup->salt);
 }
@@ -115,6 +118,8 @@ static int run_seeds(struct options *o)
         if (timed && n % 16 == 0 && now_s() - start > o->seconds)
             break;
         o->setup.seed = seed;
+        if (o->progress)
+            printf("# at seed %" PRIu64 "\n", seed);
         if (!world_run(&sim, &o->setup)) {
             tell_failure(1, &o->setup);
             printf("# %" PRIu64 " seeds before it\n1..1\n", n);
@@ -185,7 +190,8 @@ static int run_shrink(struct options *o)
 
     o->setup.seed = o->from;
     if (world_run(&sim, &o->setup)) {
-        printf("not ok 1 - seed=%" PRIu64 " keeps every rule: nothing to shrink\n1..1\n",
+        printf("not ok 1 - seed=%" PRIu64
+               " keeps every rule: nothing to shrink\n1..1\n",
                o->from);
         return 1;
     }

@@ -9,6 +9,22 @@ void model_reset(struct model *m)
     m->n_rows = m->n_entries = m->n_feeds = m->n_holds = m->n_history = 0;
 }
 
+void model_copy(struct model *to, const struct model *from)
+{
+    to->seq = from->seq;
+    to->comparison = from->comparison;
+    to->n_rows = from->n_rows;
+    to->n_entries = from->n_entries;
+    to->n_feeds = from->n_feeds;
+    to->n_holds = from->n_holds;
+    to->n_history = from->n_history;
+    memcpy(to->rows, from->rows, from->n_rows * sizeof(to->rows[0]));
+    memcpy(to->entries, from->entries, from->n_entries * sizeof(to->entries[0]));
+    memcpy(to->feeds, from->feeds, from->n_feeds * sizeof(to->feeds[0]));
+    memcpy(to->holds, from->holds, from->n_holds * sizeof(to->holds[0]));
+    memcpy(to->history, from->history, from->n_history * sizeof(to->history[0]));
+}
+
 uint64_t model_digest(uint64_t seed, const void *bytes, size_t len)
 {
     const unsigned char *p = bytes;
@@ -386,11 +402,10 @@ const char *model_feed_append(struct model *m, uint64_t ns, const struct mname *
     if (pos <= f->last)
         return "feed: a position at or before one that was given";
     f->last = pos;
-    return add_entry(m, &(struct mentry){ .kind = M_FEED,
-                                          .ns = ns,
-                                          .name = *feed,
-                                          .number = pos,
-                                          .digest = digest });
+    return add_entry(
+        m,
+        &(struct mentry){
+            .kind = M_FEED, .ns = ns, .name = *feed, .number = pos, .digest = digest });
 }
 
 int64_t model_feed_trimmed(const struct model *m, uint64_t ns, const struct mname *feed)

@@ -93,6 +93,7 @@ struct model {
 };
 
 void model_reset(struct model *m);
+void model_copy(struct model *to, const struct model *from);
 
 uint64_t model_digest(uint64_t seed, const void *bytes, size_t len);
 struct mname model_name(const void *bytes, size_t len);

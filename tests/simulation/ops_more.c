@@ -263,8 +263,7 @@ static belay_rc touch_body(struct txn *t, void *arg)
 
     if (rc)
         return rc;
-    return row ? txn_put(t, &row_thing, &id, &change, 1)
-               : txn_insert(t, &row_thing, v);
+    return row ? txn_put(t, &row_thing, &id, &change, 1) : txn_insert(t, &row_thing, v);
 }
 
 /* Whether a lost reply waits to be resolved, or a commit to arrive. */

@@ -44,9 +44,9 @@ static belay_rc produce_body(struct run *r)
 
     if (rc || row)
         return rc ? rc : txn_fail(r->t, BELAY_WRONG_STATE, "", "there already");
-    const struct value v[THING_COLUMNS] = { [THING_ID] = id,
-                                            [THING_N] = value_i64(rank),
-                                            [THING_TEXT] = value_str(index) };
+    const struct value v[THING_COLUMNS] = {
+        [THING_ID] = id, [THING_N] = value_i64(rank), [THING_TEXT] = value_str(index)
+    };
     rc = r_insert(r, &row_thing, v);
     if (!rc)
         rc = r_rank(r, index, id.b, false, 0, true, rank);

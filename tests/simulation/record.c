@@ -7,7 +7,7 @@
 
 struct bytes space_bytes(unsigned space)
 {
-    static const char *const names[SPACES_MAX] = { "alpha", "beta", "new-0",
+    static const char *const names[SPACES_MAX] = { "alpha", "beta",  "new-0",
                                                    "new-1", "new-2", "new-3" };
 
     return bytes_str(names[space]);
@@ -37,8 +37,8 @@ static void check_torn(struct sim *s, const struct record *rec)
         bool all = true;
         for (size_t i = 0; i < rec->n_rows && all; i++) {
             const struct record_row *r = &rec->rows[i];
-            all = !r->observed ||
-                  model_version_at(&s->model, r->key, seq) == r->base.ver;
+            all =
+                !r->observed || model_version_at(&s->model, r->key, seq) == r->base.ver;
         }
         if (all)
             return;
@@ -63,8 +63,8 @@ static void check_outputs(struct sim *s, const struct call *c)
             same = !known || o->pos->pos.major == o->result;
         }
         if (!same)
-            violation(s, "output", "%s: was told %s than was committed",
-                      op_name(c->op), o->sum ? "another sum" : "another position");
+            violation(s, "output", "%s: was told %s than was committed", op_name(c->op),
+                      o->sum ? "another sum" : "another position");
         if (!known && c->lost == 0)
             violation(s, "output", "%s: was told nothing although no reply was lost",
                       op_name(c->op));
@@ -144,12 +144,10 @@ belay_rc run_call(struct actor *a, unsigned space, run_body *body, void *arg,
 {
     struct sim *s = a->sim;
     struct coroutine *co = s->running;
-    struct shim h = { .run = { .s = s,
-                               .a = a,
-                               .ns = space_bytes(space),
-                               .op = a->op,
-                               .arg = arg },
-                      .body = body };
+    struct shim h = {
+        .run = { .s = s, .a = a, .ns = space_bytes(space), .op = a->op, .arg = arg },
+        .body = body
+    };
     struct space *sp = NULL;
     struct belay_error err = { .code = 0 };
 
@@ -366,11 +364,11 @@ belay_rc r_rank(struct run *r, const char *index, struct bytes member, bool had,
 
     if (!rc)
         record_note(r, REC_RANK)->rank = (struct mrank){ .index = name_of(i),
-                                                  .member = name_of(member),
-                                                  .had = had,
-                                                  .has = has,
-                                                  .old_rank = old_rank,
-                                                  .rank = rank };
+                                                         .member = name_of(member),
+                                                         .had = had,
+                                                         .has = has,
+                                                         .old_rank = old_rank,
+                                                         .rank = rank };
     return rc;
 }
 
@@ -387,8 +385,9 @@ static void check_hits(struct run *r, const struct hits *hits)
                model_same(&member, &a->want[i].member);
     }
     if (!same)
-        violation(r->s, "own-writes", "a scan does not show the store's entries with "
-                                      "what the body changed");
+        violation(r->s, "own-writes",
+                  "a scan does not show the store's entries with "
+                  "what the body changed");
 }
 
 belay_rc r_scan(struct run *r, const struct scan *scan, bool hold, struct hits *out)

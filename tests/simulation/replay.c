@@ -166,8 +166,7 @@ static bool shrink_ops(struct sim *s, struct replay *r, const char *rule)
         for (unsigned a = 0; a < actors; a++) {
             for (unsigned k = 0; k < each; k += len) {
                 unsigned last = k + len - 1;
-                smaller |= try_without(s, r, rule, a, k,
-                                       last < each ? last : each - 1);
+                smaller |= try_without(s, r, rule, a, k, last < each ? last : each - 1);
             }
         }
     }

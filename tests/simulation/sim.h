@@ -162,7 +162,8 @@ struct actor {
     bool scan_hold;
     struct mentry want[WANTS_MAX];
     size_t n_want;
-    /* What it waits for: a row's number above this, looked at last after that commit. */
+    /* What it waits for: a row's number above this, looked at last after that commit.
+     */
     uint64_t wait_key, wait_topic, wait_seq;
     int64_t wait_above;
 };
@@ -185,9 +186,9 @@ struct front {
 struct record_row {
     uint64_t key;
     const struct row_type *type;
-    bool observed;     /* the body saw base; otherwise it assumed absence */
-    struct mrow base;  /* ver 0: absent; v then has what was inserted */
-    struct mrow cur;   /* ver 0: absent */
+    bool observed;    /* the body saw base; otherwise it assumed absence */
+    struct mrow base; /* ver 0: absent; v then has what was inserted */
+    struct mrow cur;  /* ver 0: absent */
     bool inserted, changed, deleted;
 };
 
@@ -323,8 +324,7 @@ static inline unsigned pick_of(const struct op *op, unsigned n, unsigned below)
 /* --- failing and telling (world.c) --- */
 
 /* Notes the first violation; the schedule then ends. */
-void violation(struct sim *s, const char *rule, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
+void violation(struct sim *s, const char *rule, const char *fmt, ...) PRINTF_LIKE(3, 4);
 /* Notes a complaint of the model, unless it is NULL. */
 void complain(struct sim *s, const char *complaint, const char *where);
 /* Adds to the trace hash, and prints when asked to. */

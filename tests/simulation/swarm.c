@@ -51,7 +51,7 @@ static const struct {
     [SIM_LOST]        = { "lost",        true,  true,  20000, 250000 },
     [SIM_AFTER]       = { "after",       true,  true,  20000, 250000 },
     [SIM_LATE]        = { "late",        true,  true,  20000, 250000 },
-    [SIM_DEATH]       = { "death",       false, false,  2000,  15000 },
+    [SIM_DEATH]       = { "death",       false, false,  3000,  30000 },
     [SIM_RESTART]     = { "restart",     false, false,  1000,   6000 },
     [SIM_FREEZE]      = { "freeze",      false, false,  3000,  40000 },
     [SIM_CLOG]        = { "clog",        false, false,  3000,  40000 },
@@ -61,12 +61,12 @@ static const struct {
 /* clang-format on */
 
 op_run *const op_table[OP_KINDS + 1] = {
-    op_rmw,         op_transfer,   op_skew,       op_churn,       op_absence,
-    op_count,       op_put_counted, op_produce,   op_claim_pick,  op_claim_scan,
-    op_finish,      op_rerank,     op_log_append, op_log_trim,    op_feed_append,
-    op_feed_tail,   op_feed_trim,  op_signal,     op_wait,        op_hunt,
-    op_fail,        op_chunk,      op_blob_put,   op_blob_get,    op_sweep,
-    op_prune,       op_new_space,  op_now,        op_audit,
+    op_rmw,       op_transfer,    op_skew,       op_churn,      op_absence,
+    op_count,     op_put_counted, op_produce,    op_claim_pick, op_claim_scan,
+    op_finish,    op_rerank,      op_log_append, op_log_trim,   op_feed_append,
+    op_feed_tail, op_feed_trim,   op_signal,     op_wait,       op_hunt,
+    op_fail,      op_chunk,       op_blob_put,   op_blob_get,   op_sweep,
+    op_prune,     op_new_space,   op_now,        op_audit,
 };
 
 const char *op_name(enum op_kind kind)
@@ -85,6 +85,21 @@ static uint64_t draw_of(const struct sim *s, uint64_t what)
 {
     return mix(mix(s->setup->seed, 1), what);
 }
+
+/* Kinds that meet each other; many seeds take one of these and nothing else. */
+#define KIND(k) (1U << (k))
+static const uint32_t themes[] = {
+    KIND(OP_RMW) | KIND(OP_TRANSFER) | KIND(OP_HUNT) | KIND(OP_FAIL),
+    KIND(OP_SKEW) | KIND(OP_ABSENCE) | KIND(OP_CHURN) | KIND(OP_HUNT),
+    KIND(OP_COUNT) | KIND(OP_PUT_COUNTED) | KIND(OP_NOW),
+    KIND(OP_PRODUCE) | KIND(OP_CLAIM_PICK) | KIND(OP_CLAIM_SCAN) | KIND(OP_FINISH) |
+        KIND(OP_RERANK),
+    KIND(OP_LOG_APPEND) | KIND(OP_LOG_TRIM) | KIND(OP_FEED_APPEND) |
+        KIND(OP_FEED_TAIL) | KIND(OP_FEED_TRIM),
+    KIND(OP_SIGNAL) | KIND(OP_WAIT),
+    KIND(OP_CHUNK) | KIND(OP_BLOB_PUT) | KIND(OP_BLOB_GET) | KIND(OP_SWEEP),
+    KIND(OP_RMW) | KIND(OP_PRUNE) | KIND(OP_NEW_SPACE) | KIND(OP_NOW),
+};
 
 static void choose_faults(struct sim *s)
 {
@@ -163,9 +178,12 @@ void swarm_make(struct sim *s)
     w->tick_us = ticks_us[draw_of(s, 17) % COUNT_OF(ticks_us)];
     w->fault_steps = 200 + draw_of(s, 18) % 3000;
     unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
+    uint64_t theme = draw_of(s, 20) % (2 * COUNT_OF(themes));
     for (unsigned k = 0; k < OP_KINDS; k++) {
         uint64_t d = draw_of(s, 200 + k);
-        w->weight[k] = d % rare == 0 ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
+        bool taken =
+            theme < COUNT_OF(themes) ? (themes[theme] >> k) & 1 : d % rare == 0;
+        w->weight[k] = taken ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
         total += w->weight[k];
     }
     if (total == 0)

@@ -311,7 +311,7 @@ static bool has_reason(struct sim *s, struct record *rec, belay_rc rc)
     static struct model kept;
     bool found = false;
 
-    kept = s->model;
+    model_copy(&kept, &s->model);
     for (size_t i = 0; i < rec->n_rows; i++) {
         struct record_row *r = &rec->rows[i];
         struct mrow row = r->cur;
@@ -325,7 +325,7 @@ static bool has_reason(struct sim *s, struct record *rec, belay_rc rc)
         const char *complaint = apply_record_op(s, rec->ns, &rec->ops[i]);
         found = complaint && strncmp(complaint, word, strlen(word)) == 0;
     }
-    s->model = kept;
+    model_copy(&s->model, &kept);
     return found;
 }
 
@@ -379,16 +379,14 @@ void watch_commit(struct front *f, const struct plan *plan,
         return;
     s->n_commits++;
     s->model.seq++;
-    struct record *rec =
-        only_internal(plan) ? NULL : find_record(s, f->uid, plan->id);
+    struct record *rec = only_internal(plan) ? NULL : find_record(s, f->uid, plan->id);
     if (rec)
         apply_record(s, plan, result, rec);
     for (size_t i = 0; i < plan->n_effects && !s->rule; i++) {
         if (!rec || is_internal(&plan->effects[i]))
-            complain(
-                s,
-                apply_effect(s, plan->ns, &plan->effects[i], &result->effects[i]),
-                "plan");
+            complain(s,
+                     apply_effect(s, plan->ns, &plan->effects[i], &result->effects[i]),
+                     "plan");
     }
     if (!s->rule)
         check_invariants(s, plan->ns);

@@ -12,8 +12,7 @@ static void check_row(struct sim *s, struct bytes ns, const struct read *q)
 
     if ((want ? want->ver : 0) != got.ver ||
         (want && !model_values_same(want->v, got.v, got.n, got.counters)))
-        violation(s, "read", "%s: a read shows another row than was written",
-                  got.type);
+        violation(s, "read", "%s: a read shows another row than was written", got.type);
 }
 
 struct mscan mscan_of(struct bytes ns, const struct scan *scan, struct mname *names)
@@ -99,10 +98,8 @@ static void check_log(struct sim *s, struct bytes ns, const struct read *q)
     int64_t after = q->log.after;
 
     for (size_t i = 0; i <= q->log.out.n && i < q->log.limit; i++) {
-        const struct mentry *e =
-            model_next(&s->model, ns_of(ns), M_LOG, &name, after);
-        const struct log_entry *got =
-            i < q->log.out.n ? &q->log.out.entry[i] : NULL;
+        const struct mentry *e = model_next(&s->model, ns_of(ns), M_LOG, &name, after);
+        const struct log_entry *got = i < q->log.out.n ? &q->log.out.entry[i] : NULL;
         if (!e && !got)
             return;
         if (!e || !got || got->seq != e->number || data_of(got->data) != e->digest) {
@@ -121,10 +118,8 @@ static void check_feed(struct sim *s, struct bytes ns, const struct read *q)
     if (q->feed.out.trimmed.major != model_feed_trimmed(&s->model, ns_of(ns), &name))
         violation(s, "read", "a feed says that it was trimmed elsewhere");
     for (size_t i = 0; i <= q->feed.out.n && i < q->feed.limit; i++) {
-        const struct mentry *e =
-            model_next(&s->model, ns_of(ns), M_FEED, &name, after);
-        const struct feed_entry *got =
-            i < q->feed.out.n ? &q->feed.out.entry[i] : NULL;
+        const struct mentry *e = model_next(&s->model, ns_of(ns), M_FEED, &name, after);
+        const struct feed_entry *got = i < q->feed.out.n ? &q->feed.out.entry[i] : NULL;
         if (!e && !got)
             return;
         if (!e || !got || got->pos.major != e->number ||

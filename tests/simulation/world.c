@@ -24,7 +24,7 @@ void violation(struct sim *s, const char *rule, const char *fmt, ...)
 
 void complain(struct sim *s, const char *complaint, const char *where)
 {
-    static const char *const rules[] = { "state", "version", "rank",  "log",
+    static const char *const rules[] = { "state", "version", "rank", "log",
                                          "feed",  "counter", "model" };
 
     if (!complaint)

@@ -46,7 +46,7 @@ static const struct {
 static void test_table(struct tap *t)
 {
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        const struct belay_error_info *info = belay_error_info(rows[i].code);
+        const struct belay_error_entry *info = belay_error_info(rows[i].code);
         TAP_EQ(t, rows[i].code, rows[i].number);
         TAP_STR(t, info->name, rows[i].name);
         TAP_OK(t, info->text && info->text[0] != '\0');
