@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "store/wake.h"
+
 belay_rc driver_begin(struct driver *d, void *attempt, struct bytes ns,
                       struct belay_error *err)
 {
@@ -39,6 +41,13 @@ belay_rc driver_submit(struct driver *d, struct driver_job *job,
 {
     assert(driver_runs_bodies(d));
     return d->ops->submit(d, job, err);
+}
+
+void driver_wake(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    wake_post(d->hub, ns, topic);
+    if (d->ops->notify)
+        d->ops->notify(d, ns, topic);
 }
 
 belay_rc driver_now_ms(struct driver *d, void *attempt, const struct belay_clock *clock,

@@ -8,23 +8,29 @@
  *
  * Rules
  *   1  read answers all its questions from one snapshot, in one round trip, and sees
- *      every plan whose commit had returned before it was called.
+ *      every plan whose commit had returned before it was called (with DRIVER_SNAPSHOT:
+ *      before the attempt's first read).
  *   2  commit is atomic and durable (as far as durability() says) when it returns
  *      BELAY_OK without a conflict.  With a conflict, and with any other code but
  *      unknown_outcome and poisoned, nothing was applied, then or ever.
  *   3  A guard that does not hold is a conflict, whatever else is wrong with the plan.
  *      Otherwise the first of these that applies is the answer:
  *        corrupt       rank add of a member that is there; move or remove of one that
- * is not there at old_rank; a log entry that is there, or whose predecessor is not
- * while the stream has entries not_found     a counter of a row that is not there
- * (entity: row type) out_of_range  add beyond min..max or beyond i64 (reason: column)
- *   4  A plan without effects is only checked.
- *   5  Feed positions given by one commit follow those of every commit that had
- * returned before, in plan order within the commit; who has read up to p never later
- * finds an entry at or before p. 6  read with `hold` hides the members from other
- * holders until the attempt ends, but at most HOLD_MAX_US; ordinary reads and commits
- * do not see holds. 7  end releases what the attempt holds.  An attempt that is never
- * ended (its process died) loses its holds after HOLD_MAX_US.
+ *                      is not there at old_rank; a log entry that is there, or whose
+ *                      predecessor is not while the stream has entries (trims of the
+ *                      same plan do not count)
+ *        not_found     a counter of a row that is not there (entity: row type)
+ *        out_of_range  add beyond min..max or beyond i64 (reason: column)
+ *   4  A plan without effects is only checked.  Effects that are neither of rows nor of
+ *      ranks apply in plan order.
+ *   5  Feed positions given by one commit follow those of every commit that had returned
+ *      before, in plan order within the commit; who has read up to p never later finds
+ *      an entry at or before p.
+ *   6  read with `hold` hides the members from other holders until the attempt ends, but
+ *      at most HOLD_MAX_US; ordinary reads and commits do not see holds.  A driver that
+ *      runs bodies itself hides nothing: they cannot meet.
+ *   7  end releases what the attempt holds.  An attempt that is never ended (its process
+ *      died) loses its holds after HOLD_MAX_US.
  */
 #ifndef STORE_DRIVER_H
 #define STORE_DRIVER_H
@@ -94,6 +100,10 @@ struct driver_ops {
     belay_rc (*submit)(struct driver *d, struct driver_job *job,
                        struct belay_error *err);
 
+    /* Tells other processes that a topic was posted, after the commit that posted it; NULL:
+     * there are none.  A hint: it may get lost. */
+    void (*notify)(struct driver *d, struct bytes ns, struct bytes topic);
+
     /* The store's own time; NULL: the injected clock is used. */
     belay_rc (*now_ms)(struct driver *d, void *attempt, int64_t *out,
                        struct belay_error *err);
@@ -135,6 +145,8 @@ void driver_end(struct driver *d, void *attempt);
 MUST_USE belay_rc driver_submit(struct driver *d, struct driver_job *job,
                                 struct belay_error *err);
 bool driver_runs_bodies(const struct driver *d);
+/* Wakes the listeners of a topic, here and in other processes. */
+void driver_wake(struct driver *d, struct bytes ns, struct bytes topic);
 MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 const struct belay_clock *clock, int64_t *out,
                                 struct belay_error *err);

@@ -333,6 +333,13 @@ static belay_rc fault_submit(struct driver *d, struct driver_job *job,
     return driver_submit(s->inner, job, err);
 }
 
+static void fault_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    struct faulty *s = (struct faulty *)d;
+
+    s->inner->ops->notify(s->inner, ns, topic);
+}
+
 static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
                              struct belay_error *err)
 {
@@ -392,6 +399,7 @@ static const struct driver_ops fault_ops = {
     .commit = fault_commit,
     .end = fault_end,
     .submit = fault_submit,
+    .notify = fault_notify,
     .now_ms = fault_now_ms,
     .walk = fault_walk,
     .durability = fault_durability,
@@ -410,6 +418,8 @@ belay_rc fault_wrap(struct driver **out, struct driver *inner,
     s->ops.attempt_size = OWN_SIZE + inner->attempt_size;
     if (!inner->ops->now_ms)
         s->ops.now_ms = NULL;
+    if (!inner->ops->notify)
+        s->ops.notify = NULL;
     if (!inner->ops->submit)
         s->ops.submit = NULL;
     s->d = (struct driver){

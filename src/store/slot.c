@@ -18,15 +18,41 @@
 
 /* --- the pool of a space --- */
 
-static belay_rc slot_take(struct txn *t, struct slot **out)
+static belay_rc slot_ref(struct txn *t, const struct slot *s, struct row_ref *out)
 {
-    struct space *sp = t->space;
+    struct value key = value_str(s->owner);
 
+    return row_ref_make(out, &row_slot, &key, t->arena, &t->err);
+}
+
+static struct slot *slot_reuse(struct space *sp)
+{
     pthread_mutex_lock(&sp->mutex);
     struct slot *s = sp->free_slots;
     if (s)
         sp->free_slots = s->next;
     pthread_mutex_unlock(&sp->mutex);
+    return s;
+}
+
+/* Whether the body itself works on the slot's row: a prune that found ours.  The plan
+ * cannot hold two effects of one row, so such a slot is given up. */
+static bool is_in_body(struct txn *t, const struct slot *s)
+{
+    struct row_ref ref;
+
+    return t->rows.n > 0 && (slot_ref(t, s, &ref) || txn_find_row(t, &ref));
+}
+
+static belay_rc slot_take(struct txn *t, struct slot **out)
+{
+    struct space *sp = t->space;
+    struct slot *s = slot_reuse(sp);
+
+    while (s && is_in_body(t, s)) {
+        free(s);
+        s = slot_reuse(sp);
+    }
     if (!s) {
         s = calloc(1, sizeof(*s));
         if (!s)
@@ -54,13 +80,6 @@ static void slot_give_back(struct space *sp, struct slot *s)
 }
 
 /* --- the slot's part of a plan --- */
-
-static belay_rc slot_ref(struct txn *t, const struct slot *s, struct row_ref *out)
-{
-    struct value key = value_str(s->owner);
-
-    return row_ref_make(out, &row_slot, &key, t->arena, &t->err);
-}
 
 /* Adds a guard on the row as it was and the write of the next number.  Needs room for
  * SLOT_GUARDS and SLOT_EFFECTS. */

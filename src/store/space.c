@@ -224,8 +224,12 @@ belay_rc space_found(struct space *sp, struct belay_error *err)
     arena_reset(&arena);
     if (!rc)
         rc = txn_run_founding(sp, found_body, NULL, NULL, &arena, err);
-    if (!rc)
+    if (!rc) {
+        pthread_mutex_lock(&sp->mutex);
+        sp->clock.persisted_ms = sp->clock.high_ms; /* the new rows hold it */
+        pthread_mutex_unlock(&sp->mutex);
         atomic_store(&sp->ready, true);
+    }
     return rc;
 }
 

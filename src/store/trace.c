@@ -165,6 +165,13 @@ static belay_rc trace_submit(struct driver *d, struct driver_job *job,
     return driver_submit(t->inner, job, err);
 }
 
+static void trace_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    struct trace *t = (struct trace *)d;
+
+    t->inner->ops->notify(t->inner, ns, topic);
+}
+
 static belay_rc trace_now_ms(struct driver *d, void *attempt, int64_t *out,
                              struct belay_error *err)
 {
@@ -220,6 +227,7 @@ static const struct driver_ops trace_ops = {
     .commit = trace_commit,
     .end = trace_end,
     .submit = trace_submit,
+    .notify = trace_notify,
     .now_ms = trace_now_ms,
     .walk = trace_walk,
     .durability = trace_durability,
@@ -238,6 +246,8 @@ belay_rc trace_wrap(struct driver **out, struct driver *inner, trace_line *line,
     t->ops.attempt_size = OWN_SIZE + inner->attempt_size;
     if (!inner->ops->now_ms)
         t->ops.now_ms = NULL;
+    if (!inner->ops->notify)
+        t->ops.notify = NULL;
     if (!inner->ops->submit)
         t->ops.submit = NULL;
     t->d = (struct driver){

@@ -79,7 +79,8 @@ belay_rc txn_now(struct txn *t, int64_t *out_ms)
 static enum verdict confirm(struct txn *t, belay_rc answer)
 {
     t->rc = answer;
-    if (t->n_reads <= 1 || t->rows.n == 0 || (t->driver->caps & DRIVER_SNAPSHOT))
+    bool one_snapshot = t->n_reads <= 1 || (t->driver->caps & DRIVER_SNAPSHOT);
+    if (t->rows.n == 0 || (one_snapshot && !t->assumed))
         return DONE;
 
     struct belay_error kept = t->err; /* the body's words; the check may fail, too */
@@ -150,6 +151,8 @@ static void run_once(struct driver_job *job)
     t->run++;
     t->failed = BELAY_OK;
     t->n_reads = 0;
+    t->assumed = false;
+    t->n_written = 0;
     t->has_now = false;
     entry_map_init(&t->rows, t->inline_rows, INLINE_ENTRIES);
     entry_map_init(&t->ranks, t->inline_ranks, INLINE_ENTRIES);

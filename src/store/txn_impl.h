@@ -124,6 +124,8 @@ struct txn {
     void *attempt;
     belay_rc failed;  /* T5 */
     unsigned n_reads; /* round trips */
+    bool assumed;     /* the absence of a row was taken for granted */
+    size_t n_written; /* rows with an effect */
     bool has_now;
     int64_t now_ms;
     struct entry_map rows, ranks;

@@ -165,5 +165,5 @@ void txn_hand_out(struct txn *t)
             *op->pos = (struct txn_pos){ .known = r->known, .pos = r->pos };
     }
     for (struct txn_topic *w = t->topics; w; w = w->next)
-        wake_post(t->driver->hub, t->space->name, w->topic);
+        driver_wake(t->driver, t->space->name, w->topic);
 }

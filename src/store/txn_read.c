@@ -217,7 +217,10 @@ static belay_rc scan_or_pick(struct txn *t, const struct scan *scan, bool hold,
 
     /* Entries that the body took away are asked for on top, so that enough are left. */
     struct scan wider = *scan;
-    wider.limit += t->ranks.n;
+    for (struct entry *e = t->ranks.first; e; e = e->next) {
+        struct txn_rank *own = (struct txn_rank *)e;
+        wider.limit += own->had && scan_covers(scan, own);
+    }
     struct read q = { .kind = READ_RANK, .rank = { .scan = &wider, .hold = hold } };
     rc = ask(t, &q, 1);
     for (size_t i = 0; i < q.rank.out.n && !rc; i++)
@@ -250,24 +253,36 @@ static belay_rc check_limit(struct txn *t, size_t limit)
                       READ_LIMIT_MAX);
 }
 
-/* T3 for logs: the entries the body appended follow.  What it trimmed is left out by
- * the question itself, which starts behind it. */
+/* Whether the body trimmed entry `seq` of the stream after `since` (NULL: at any time). */
+static bool is_trimmed(const struct txn *t, struct bytes stream, int64_t seq,
+                       const struct txn_op *since)
+{
+    for (const struct txn_op *op = since ? since->next : t->ops; op; op = op->next) {
+        if (op->effect.kind == EFFECT_LOG_TRIM && op->effect.log.seq >= seq &&
+            bytes_eq(op->effect.log.stream, stream))
+            return true;
+    }
+    return false;
+}
+
+/* T3 for logs: less what the body trimmed, then what it appended. */
 static belay_rc merge_log(struct txn *t, const struct read *q, struct log_entries *out)
 {
     struct log_entry *all =
         arena_zalloc(t->arena, q->log.out.n + t->n_ops, sizeof(*all));
+    struct bytes stream = q->log.stream;
     size_t n = 0;
 
     if (!all)
         return txn_no_memory(t);
-    while (n < q->log.out.n) {
-        all[n] = q->log.out.entry[n];
-        n++;
+    for (size_t i = 0; i < q->log.out.n; i++) {
+        if (!is_trimmed(t, stream, q->log.out.entry[i].seq, NULL))
+            all[n++] = q->log.out.entry[i];
     }
     for (struct txn_op *op = t->ops; op; op = op->next) {
         const struct effect *e = &op->effect;
-        if (e->kind == EFFECT_LOG_APPEND && bytes_eq(e->log.stream, q->log.stream) &&
-            e->log.seq > q->log.after)
+        if (e->kind == EFFECT_LOG_APPEND && bytes_eq(e->log.stream, stream) &&
+            e->log.seq > q->log.after && !is_trimmed(t, stream, e->log.seq, op))
             all[n++] = (struct log_entry){ .seq = e->log.seq, .data = e->log.data };
     }
     *out =
@@ -275,7 +290,7 @@ static belay_rc merge_log(struct txn *t, const struct read *q, struct log_entrie
     return BELAY_OK;
 }
 
-/* How far the body has trimmed a stream so far. */
+/* How far the body has trimmed what is stored of a stream. */
 static int64_t own_trim(const struct txn *t, struct bytes stream)
 {
     int64_t upto = 0;
@@ -303,6 +318,7 @@ belay_rc txn_log_read(struct txn *t, struct bytes stream, int64_t after, size_t 
         rc = ask(t, &q, 1);
     if (rc)
         return rc;
+    q.log.after = after; /* of the store nothing trimmed was asked for */
     if (t->n_ops > 0)
         return merge_log(t, &q, out);
     *out = q.log.out;

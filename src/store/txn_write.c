@@ -5,7 +5,7 @@
 /* Counts what a plan will carry.  Every write passes here. */
 static belay_rc charge(struct txn *t, size_t len)
 {
-    size_t n = t->rows.n + t->ranks.n + t->n_ops;
+    size_t n = t->n_written + t->ranks.n + t->n_ops;
 
     if (t->failed)
         return t->failed;
@@ -49,6 +49,12 @@ static belay_rc keep_value(struct txn *t, const struct column *column,
     return keep(t, in->b, &out->b);
 }
 
+static void written(struct txn *t, struct txn_row *r, enum row_state state)
+{
+    t->n_written += r->state == ROW_KEPT;
+    r->state = state;
+}
+
 /* A row of its own for the body to change, with the values of `from` (NULL: all NULL).
  */
 static struct row *own_row(struct txn *t, const struct row_type *type,
@@ -84,6 +90,7 @@ static belay_rc absent_row(struct txn *t, const struct row_type *type,
         if (rc)
             return rc;
     }
+    t->assumed |= !txn_find_row(t, &ref);
     rc = txn_remember(t, &ref, NULL, out);
     if (rc)
         return rc;
@@ -115,10 +122,10 @@ belay_rc txn_insert(struct txn *t, const struct row_type *type, const struct val
         if (rc)
             return rc;
     }
-    r->cur = row;
+    r->cur = txn_with_counters(t, &r->ref, row); /* T3: counted in before */
     r->initial = own;
-    r->state = ROW_INSERTED;
-    return BELAY_OK;
+    written(t, r, ROW_INSERTED);
+    return r->cur ? BELAY_OK : txn_no_memory(t);
 }
 
 /* The remembered row that a put or delete is about: present, and guarded (T1). */
@@ -163,7 +170,7 @@ belay_rc txn_put(struct txn *t, const struct row_type *type, const struct value 
     r->cur = row;
     r->changed = changed;
     if (r->state == ROW_KEPT)
-        r->state = ROW_CHANGED;
+        written(t, r, ROW_CHANGED);
     return BELAY_OK;
 }
 
@@ -182,7 +189,7 @@ belay_rc txn_delete(struct txn *t, const struct row_type *type, const struct val
             return txn_misuse(t, "a row is deleted whose counter the body changed");
     }
     r->cur = NULL;
-    r->state = ROW_DELETED;
+    written(t, r, ROW_DELETED);
     return BELAY_OK;
 }
 

@@ -35,7 +35,7 @@ static void runs_again_until_it_fits(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct rerun c = { .h = &h, .conflicts = 5 };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     thing_set(&h, "a", 1);
@@ -53,7 +53,7 @@ static void gives_up_after_max_attempts(struct tap *t)
     struct rerun c = { .h = &h, .conflicts = 1000 };
     struct store *store = NULL;
     struct space *space = NULL;
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     thing_set(&h, "a", 1);
@@ -73,7 +73,7 @@ static void default_attempts_are_bounded(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct rerun c = { .h = &h, .conflicts = 1000000 };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     thing_set(&h, "a", 1);
@@ -145,7 +145,7 @@ static void torn_reads_never_surface(struct tap *t)
     for (size_t i = 0; i < COUNT_OF(bodies); i++) {
         CLEANUP(harness_close) struct harness h;
         struct pair c = { .h = &h };
-        if (!harness_open(&h, t, 0))
+        if (!harness_open(&h, t, HARNESS_INTERLEAVED))
             return;
         thing_set(&h, "x", 0);
         thing_set(&h, "y", 0);

@@ -239,7 +239,7 @@ static void adds_disturb_no_put(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct meeting c = { .h = &h };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     thing_set(&h, "a", 1);
@@ -262,7 +262,7 @@ static void puts_disturb_no_add(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct meeting c = { .h = &h };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     thing_set(&h, "a", 1);

@@ -306,6 +306,49 @@ static void invalid_is_an_answer(struct tap *t)
     TAP_EQ(t, thing_n(&h, "a"), 1);
 }
 
+/* --- read-only --- */
+
+static belay_rc only_read(struct txn *t, void *arg)
+{
+    const struct row *row;
+    belay_rc rc = thing_get(t, "a", &row);
+
+    *(int64_t *)arg = !rc && row ? row->v[THING_N].i : INT64_MIN;
+    return rc;
+}
+
+static belay_rc write_all_the_same(struct txn *t, void *arg)
+{
+    (void)arg;
+    return thing_insert(t, "b", 1);
+}
+
+static belay_rc add_all_the_same(struct txn *t, void *arg)
+{
+    (void)arg;
+    return thing_add(t, "a", 1);
+}
+
+static void read_only_bodies_write_nothing(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    const struct txn_options options = { .read_only = true };
+    int64_t n = 0;
+    if (!harness_open(&h, t, 0))
+        return;
+
+    thing_set(&h, "a", 4);
+    arena_reset(&h.arena);
+    CHECK_RC(&h, txn_run(h.space, only_read, &n, &options, &h.arena, &h.err), BELAY_OK);
+    TAP_EQ(t, n, 4);
+    CHECK_RC(&h, txn_run(h.space, write_all_the_same, NULL, &options, &h.arena, &h.err),
+             BELAY_MISUSE);
+    CHECK_RC(&h, txn_run(h.space, add_all_the_same, NULL, &options, &h.arena, &h.err),
+             BELAY_MISUSE);
+    TAP_EQ(t, thing_n(&h, "b"), INT64_MIN);
+    TAP_EQ(t, thing_count(&h, "a"), 0);
+}
+
 /* --- fork --- */
 
 /* The number of calls that are not misuse in a child. */
@@ -347,6 +390,7 @@ static const struct tap_case cases[] = {
     { "misuse: fails the transaction even if the body goes on",
       misuse_fails_the_transaction },
     { "misuse: an invalid argument is no misuse", invalid_is_an_answer },
+    { "misuse: a read-only body writes nothing", read_only_bodies_write_nothing },
     { "misuse: a store is of no use after fork", no_use_after_fork },
 };
 const struct topic topic_misuse = { cases, COUNT_OF(cases) };

@@ -198,7 +198,7 @@ static void a_lapsed_holder_grants_nothing_twice(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct claim c = { .h = &h, .outlive = true };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     CHECK_RC(&h, harness_run(&h, fill, NULL), BELAY_OK);

@@ -109,7 +109,7 @@ bool program_run(uint64_t seed, const struct test_driver *driver, bool lose_repl
 {
     struct machine *m = calloc(1, sizeof(*m));
     struct store *store = NULL;
-    char dir[64];
+    char dir[TEMP_DIR_MAX];
     bool ok = false;
 
     *out = (struct transcript){ .n_lines = 0 };

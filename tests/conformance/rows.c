@@ -139,7 +139,7 @@ static void absence_is_guarded(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct late_arrival c = { .h = &h };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     CHECK_RC(&h, harness_run(&h, decide_from_absence, &c), BELAY_OK);
@@ -165,7 +165,7 @@ static void a_peek_is_a_hint(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct late_arrival c = { .h = &h };
-    if (!harness_open(&h, t, 0))
+    if (!harness_open(&h, t, HARNESS_INTERLEAVED))
         return;
 
     CHECK_RC(&h, harness_run(&h, decide_from_a_peek, &c), BELAY_OK);

@@ -326,7 +326,7 @@ static void fetched_rows_are_guarded(struct tap *t)
     for (size_t i = 0; i < COUNT_OF(touched); i++) {
         CLEANUP(harness_close) struct harness h;
         struct guarded c = { .h = &h, .touch = touched[i] };
-        if (!harness_open(&h, t, 0))
+        if (!harness_open(&h, t, HARNESS_INTERLEAVED))
             return;
         CHECK_RC(&h, harness_run(&h, fill_fetch, NULL), BELAY_OK);
         CHECK_RC(&h, harness_run(&h, scan_and_write, &c), BELAY_OK);
@@ -360,11 +360,41 @@ static belay_rc own_fetch(struct txn *t, void *arg)
     return rc;
 }
 
+/* The entry is the store's, its row was changed by the body. */
+static belay_rc changed_fetch(struct txn *t, void *arg)
+{
+    struct tap *tap = arg;
+    struct bytes index = bytes_str("parts");
+    struct value key = value_str("-7");
+    struct fetch fetch = { .type = &row_thing };
+    struct scan scan = { .indexes = &index,
+                         .n_indexes = 1,
+                         .max_rank = 1,
+                         .limit = 10,
+                         .fetch = &fetch,
+                         .n_fetch = 1 };
+    struct hits hits = { .n = 0 };
+    belay_rc rc = thing_put(t, "-7", 701);
+
+    rc = rc ? rc : txn_scan(t, &scan, &hits);
+    if (rc || !TAP_OK(tap, hits.n == 1 && hits.hit[0].rows[0]))
+        return rc;
+    TAP_EQ(tap, hits.hit[0].rows[0]->v[THING_N].i, 701);
+    rc = txn_delete(t, &row_thing, &key);
+    rc = rc ? rc : txn_scan(t, &scan, &hits);
+    TAP_OK(tap, hits.n == 1 && !hits.hit[0].rows[0]);
+    return rc;
+}
+
 static void own_rows_in_scans(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
-    if (harness_open(&h, t, 0))
-        CHECK_RC(&h, harness_run(&h, own_fetch, t), BELAY_OK);
+    if (!harness_open(&h, t, 0))
+        return;
+
+    CHECK_RC(&h, harness_run(&h, own_fetch, t), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, fill_fetch, NULL), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, changed_fetch, t), BELAY_OK);
 }
 
 static const struct tap_case cases[] = {

@@ -14,6 +14,19 @@ struct differential {
     uint64_t first, last;
 };
 
+/* Text as comments of TAP. */
+static void print_lines(struct bytes text)
+{
+    const char *at = (const char *)text.ptr, *end = at + text.len;
+
+    while (at < end) {
+        const char *next = memchr(at, '\n', (size_t)(end - at));
+        next = next ? next : end;
+        printf("#   %.*s\n", (int)(next - at), at);
+        at = next + 1;
+    }
+}
+
 /* The first transaction that differs is the news; the rest follows from it. */
 static void report(uint64_t seed, const struct differential *d,
                    const struct transcript *a, const struct transcript *b)
@@ -28,8 +41,10 @@ static void report(uint64_t seed, const struct differential *d,
         bool dumps = i + 1 == a->n_lines;
         printf("# seed %llu: %s %zu differs\n", (unsigned long long)seed,
                dumps ? "the dump after transaction" : "transaction", dumps ? i : i + 1);
-        printf("# memory:\n%.*s\n# %s:\n%.*s\n", (int)x.len, (const char *)x.ptr,
-               d->driver->name, (int)y.len, (const char *)y.ptr);
+        printf("# memory:\n");
+        print_lines(x);
+        printf("# %s:\n", d->driver->name);
+        print_lines(y);
         break;
     }
     printf("# again: test_differential --driver '%s' --seeds %llu..%llu\n",

@@ -8,7 +8,8 @@
 #define WRITERS 4
 #define COMMITS 100
 #define PER_COMMIT 2
-#define ENTRIES (WRITERS * COMMITS * PER_COMMIT)
+#define OWN_ENTRIES ((size_t)COMMITS * PER_COMMIT) /* of one writer */
+#define ENTRIES (WRITERS * OWN_ENTRIES)
 
 static const struct bytes feed = { (const uint8_t *)"f", 1 };
 
@@ -126,7 +127,7 @@ static void check_river(struct tap *t, const struct river *r)
     TAP_EQ(t, r->n_seen, ENTRIES);
     for (size_t i = 0; i < r->n_seen; i++) {
         int64_t number = r->seen[i];
-        if (!TAP_OK(t, number >= 0 && number < ENTRIES))
+        if (!TAP_OK(t, number >= 0 && (size_t)number < ENTRIES))
             return;
         times[number]++;
         if (r->pos[number].known)
@@ -134,7 +135,7 @@ static void check_river(struct tap *t, const struct river *r)
     }
     for (size_t i = 0; i < ENTRIES; i++) {
         TAP_EQ(t, times[i], 1);
-        bool next = i % (COMMITS * PER_COMMIT) != 0; /* of the same writer */
+        bool next = i % OWN_ENTRIES != 0; /* the one before is the same writer's */
         if (next && r->pos[i].known && r->pos[i - 1].known)
             TAP_OK(t, feed_pos_cmp(r->pos[i - 1].pos, r->pos[i].pos) < 0);
     }

@@ -1,4 +1,5 @@
 /* Many callers at once: rows, counters, picks. */
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "conformance.h"
@@ -8,7 +9,7 @@ struct crowd {
     int64_t round;
     bool present;
     atomic_int ok, refused, failed;
-    atomic_int torn;
+    atomic_int torn, looks;
 
     _Atomic int64_t sum;
     atomic_int taken[256];
@@ -172,10 +173,13 @@ static void move_or_inspect(void *arg, unsigned i)
     for (int64_t n = 0; n < 150 && i < 2; n++) {
         if (run_in(c, &arena, move_some, &n))
             c->failed++;
+        while (c->looks < n && !c->failed)
+            (void)sched_yield(); /* until the others have kept up */
         c->ok++;
     }
     for (unsigned n = i; i >= 2 && c->ok < 300; n++) {
         belay_rc rc = run_in(c, &arena, inspect, &n);
+        c->looks++;
         c->torn += rc == BELAY_NOT_FOUND || rc == BELAY_CORRUPT;
         c->failed += rc != BELAY_OK && rc != BELAY_CONTENTION;
     }

@@ -1,4 +1,5 @@
 /* Walks, snapshots of every shape, and what is left after reopening. */
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "conformance.h"
@@ -249,6 +250,8 @@ static void beat_or_look(void *arg, unsigned i)
             arena_reset(&arena);
             if (txn_run(p->h->space, beat, &n, NULL, &arena, NULL))
                 p->failed++;
+            while (p->reads < n / 2 && !p->failed && !p->torn)
+                (void)sched_yield(); /* until the others have kept up */
         }
         p->done = true;
         return;
@@ -272,7 +275,7 @@ static void one_read_is_one_snapshot(struct tap *t)
     crew_run(t, 3, beat_or_look, &p);
     TAP_EQ(t, p.failed, 0);
     TAP_EQ(t, p.torn, 0);
-    TAP_OK(t, p.reads > 0);
+    TAP_OK(t, p.reads >= STEPS / 2);
 }
 
 static const struct tap_case cases[] = {

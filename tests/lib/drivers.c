@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "harness.h"
 #include "naive.h"
 #include "store/drivers/memory.h"
 #include "store/fault.h"
@@ -37,11 +38,27 @@ static belay_rc open_naive(const struct driver_config *config, const char *dir,
     return naive_open(out, config, err);
 }
 
+/* A driver that runs bodies one after the other. */
+static belay_rc open_queued(const struct driver_config *config, const char *dir,
+                            struct driver **out, struct belay_error *err)
+{
+    const struct shim_options options = { .drop = -1, .bodies = BODIES_QUEUED };
+    struct driver *naive = NULL;
+    belay_rc rc = open_naive(config, dir, &naive, err);
+
+    if (!rc)
+        rc = shim_wrap(out, naive, &options, err);
+    if (rc)
+        driver_close(naive);
+    return rc;
+}
+
 /* clang-format off */
 const struct test_driver test_drivers[] = {
     { "memory",             open_memory,    false },
     { "memory+trace+fault", open_decorated, false },
     { "naive",              open_naive,     false },
+    { "naive+queue",        open_queued,    false },
 };
 /* clang-format on */
 const size_t n_test_drivers = COUNT_OF(test_drivers);

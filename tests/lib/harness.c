@@ -56,9 +56,14 @@ static belay_rc wrap(struct harness *h, unsigned flags)
     struct driver *outer;
     belay_rc rc = BELAY_OK;
 
-    if ((flags & HARNESS_OWN_CLOCK) && h->driver->ops->now_ms) {
-        struct shim_options own = { .clock = &h->clock, .drop = -1 };
-        rc = shim_wrap(&outer, h->driver, &own, &h->err);
+    bool own_clock = (flags & HARNESS_OWN_CLOCK) && h->driver->ops->now_ms;
+    bool own_threads = (flags & HARNESS_INTERLEAVED) && driver_runs_bodies(h->driver);
+    if (own_clock || own_threads) {
+        struct shim_options options = { .clock = own_clock ? &h->clock : NULL,
+                                        .drop = -1,
+                                        .bodies = own_threads ? BODIES_FREE
+                                                              : BODIES_AS_BELOW };
+        rc = shim_wrap(&outer, h->driver, &options, &h->err);
         h->driver = rc ? h->driver : outer;
     }
     if (!rc && (flags & HARNESS_FAULTS)) {
@@ -148,7 +153,11 @@ belay_rc harness_run_aside(struct harness *h, txn_body *body, void *arg)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     struct txn *outer = txn_thread_swap(NULL);
-    belay_rc rc = txn_run(h->space, body, arg, NULL, &arena, NULL);
+    /* Behind the body that waits for it, it would never have its turn. */
+    bool stuck = outer && driver_runs_bodies(h->driver);
+    TAP_OK(h->t, !stuck);
+    belay_rc rc =
+        stuck ? BELAY_MISUSE : txn_run(h->space, body, arg, NULL, &arena, NULL);
 
     (void)txn_thread_swap(outer);
     return rc;

@@ -13,12 +13,17 @@
 #include "tap.h"
 #include "things.h"
 
+#define TEMP_DIR_MAX 256
+
 enum harness_flags {
     HARNESS_FAULTS = 1 << 0, /* the driver under fault_wrap: h->faulty */
     HARNESS_TRACE = 1 << 1,  /* the driver, or the faults, under trace_wrap: h->trace */
     HARNESS_REAL_TIME = 1 << 2, /* the system's clock, for threads that wait */
     HARNESS_UNFOUNDED = 1 << 3, /* nothing was ever committed */
     HARNESS_OWN_CLOCK = 1 << 4, /* time is h->clock even if the driver has its own */
+    /* Bodies run on their own threads even if the driver would queue them: for cases
+     * in which one body runs while another one is being run. */
+    HARNESS_INTERLEAVED = 1 << 5,
 };
 
 struct harness {
@@ -33,7 +38,7 @@ struct harness {
     struct space *space; /* "default" */
     struct belay_arena arena;
     struct belay_error err; /* of the last harness_run */
-    char dir[64];
+    char dir[TEMP_DIR_MAX];
 };
 
 /* False, and a failed check, when there is no store; close it all the same. */
@@ -46,8 +51,8 @@ bool harness_reopen(struct harness *h);
 /* One transaction in h->space.  Resets the arena first. */
 belay_rc harness_run(struct harness *h, txn_body *body, void *arg);
 
-/* The same from inside a body of the same thread, as if somebody else did it; with an
- * arena of its own. */
+/* The same with an arena of its own, and from inside a body, too, as if somebody else
+ * did it (HARNESS_INTERLEAVED). */
 belay_rc harness_run_aside(struct harness *h, txn_body *body, void *arg);
 
 /* The dump of the namespace "default"; a failed check when there is none. */
@@ -122,10 +127,17 @@ void crew_run(struct tap *t, unsigned n, void (*work)(void *arg, unsigned i),
 
 /* --- a driver that is not quite the one below it --- */
 
+enum shim_bodies {
+    BODIES_AS_BELOW, /* where the inner driver wants them to run */
+    BODIES_FREE,     /* on their own threads, whatever it says */
+    BODIES_QUEUED,   /* one after the other, whatever it says */
+};
+
 struct shim_options {
     struct fake_clock *clock; /* NULL: the inner driver's time */
     int drop;                 /* enum effect_kind that loses one effect; -1: none */
     unsigned drop_nth;        /* which one, from 1 */
+    enum shim_bodies bodies;
 };
 
 /* Owns `inner` as trace_wrap does. */

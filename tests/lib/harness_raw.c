@@ -165,7 +165,8 @@ struct shim {
     struct driver *inner;
     struct shim_options options;
     pthread_mutex_t mutex;
-    unsigned seen; /* effects of the kind that loses one */
+    unsigned seen;         /* effects of the kind that loses one */
+    pthread_mutex_t queue; /* BODIES_QUEUED: held by the one that runs */
 };
 
 static struct driver *below(struct driver *d)
@@ -232,6 +233,24 @@ static void shim_end(struct driver *d, void *attempt)
     driver_end(below(d), attempt);
 }
 
+static belay_rc shim_submit(struct driver *d, struct driver_job *job,
+                            struct belay_error *err)
+{
+    struct shim *s = (struct shim *)d;
+
+    if (s->options.bodies == BODIES_AS_BELOW)
+        return driver_submit(s->inner, job, err);
+    pthread_mutex_lock(&s->queue);
+    job->run(job);
+    pthread_mutex_unlock(&s->queue);
+    return BELAY_OK;
+}
+
+static void shim_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    below(d)->ops->notify(below(d), ns, topic);
+}
+
 static belay_rc shim_now_ms(struct driver *d, void *attempt, int64_t *out,
                             struct belay_error *err)
 {
@@ -260,6 +279,7 @@ static void shim_close(struct driver *d)
 
     driver_close(s->inner);
     pthread_mutex_destroy(&s->mutex);
+    pthread_mutex_destroy(&s->queue);
     free(s);
 }
 
@@ -270,6 +290,8 @@ belay_rc shim_wrap(struct driver **out, struct driver *inner,
 
     if (!s)
         return err_no_memory(err, "a shim");
+    bool queued = options->bodies == BODIES_QUEUED ||
+                  (options->bodies == BODIES_AS_BELOW && inner->ops->submit);
     s->ops = (struct driver_ops){
         .name = "shim",
         .version = DRIVER_VERSION,
@@ -279,6 +301,8 @@ belay_rc shim_wrap(struct driver **out, struct driver *inner,
         .read = shim_read,
         .commit = shim_commit,
         .end = shim_end,
+        .submit = queued ? shim_submit : NULL,
+        .notify = inner->ops->notify ? shim_notify : NULL,
         .now_ms = options->clock || inner->ops->now_ms ? shim_now_ms : NULL,
         .walk = shim_walk,
         .durability = shim_durability,
@@ -291,6 +315,7 @@ belay_rc shim_wrap(struct driver **out, struct driver *inner,
     s->inner = inner;
     s->options = *options;
     pthread_mutex_init(&s->mutex, NULL);
+    pthread_mutex_init(&s->queue, NULL);
     *out = &s->d;
     return BELAY_OK;
 }

@@ -208,6 +208,8 @@ static belay_rc commit_now(struct front *f, void *attempt, const struct plan *pl
 {
     struct sim *s = f->sim;
 
+    if (!watch_plan(f, plan))
+        return refused(err);
     belay_rc rc = driver_commit(s->memory, attempt, plan, result, err);
     trace(s, "commit", plan->id * 64 + f->uid, (uint64_t)rc * 2 + result->conflict);
     watch_commit(f, plan, result, rc);
@@ -303,6 +305,9 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
     if (fault == SIM_UNAVAILABLE)
         return refused(err);
     if (fault == SIM_CONFLICT) {
+        struct call *c = f->sim->running->actor->call;
+        if (c)
+            c->injected++;
         result->conflict = true;
         return BELAY_OK;
     }
@@ -310,6 +315,9 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
         send_late(f, plan);
     if (fault == SIM_LATE || fault == SIM_LOST)
         return lose(f, plan, result, err);
+    struct actor *a = f->sim->running->actor;
+    bool before = a->unresolved;
+    a->unresolved = true;
     belay_rc rc = commit_now(f, inner(attempt), plan, result, err);
     /* Applied, but not yet answered: others act on it, or this one dies. */
     (void)pass(f, AT_REPLY);
@@ -317,6 +325,7 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
         return refused(err);
     if (fault == SIM_AFTER)
         return lose(f, plan, result, err);
+    a->unresolved = before;
     return rc;
 }
 

@@ -1,6 +1,8 @@
 /* What actors do with rows and counters, and what must hold whatever they do. */
 #include <stdio.h>
 
+#include <belay/cancel.h>
+
 #include "ops.h"
 
 /* The text of a small id: a letter and a digit. */
@@ -52,8 +54,12 @@ static belay_rc rmw_body(struct run *r)
     struct value id = thing_id('t', pick_of(r->op, 1, r->s->swarm.n_keys));
     const struct row *row;
     char text[24];
-    belay_rc rc = r_get(r, &row_thing, &id, &row);
+    belay_rc rc = BELAY_OK;
 
+    if (pick_of(r->op, 6, 4) == 0)
+        rc = r_peek(r, &row_thing, &id, &row); /* a hint, which is looked at again */
+    if (!rc)
+        rc = r_get(r, &row_thing, &id, &row);
     if (rc)
         return rc;
     if (!row)
@@ -66,15 +72,23 @@ static belay_rc rmw_body(struct run *r)
         rc = r_get(r, &row_thing, &id, &row);
     if (!rc && pick_of(r->op, 4, 3) == 0)
         rc = set_number(r, id, row_i64(row, THING_N, 0) + 1);
+    if (!rc && pick_of(r->op, 7, 4) == 0)
+        rc = r_peek(r, &row_thing, &id, &row);
     return rc;
 }
 
 void op_rmw(struct actor *a)
 {
     struct txn_options options = { .deadline_us = a->sim->mono_us + 3000 };
+    struct belay_cancel *cancel = NULL;
 
+    if (pick_of(a->op, 8, 16) == 0 && belay_cancel_new(&cancel, NULL) == BELAY_OK) {
+        belay_cancel_trigger(cancel);
+        options.cancel = cancel;
+    }
     (void)run_call(a, op_space(a), rmw_body, NULL,
-                   pick_of(a->op, 5, 8) == 0 ? &options : NULL);
+                   cancel || pick_of(a->op, 5, 8) == 0 ? &options : NULL);
+    belay_cancel_free(cancel);
 }
 
 static belay_rc churn_body(struct run *r)
@@ -256,12 +270,48 @@ static belay_rc put_counted_body(struct run *r)
     return set_thing(r, id, row, pick_of(r->op, 3, 1000));
 }
 
+/* The one row of its type in the namespace. */
+static belay_rc head_body(struct run *r)
+{
+    const struct value v[HEAD_COLUMNS] = { value_i64(1), value_i64(0) };
+    const struct row *row = NULL;
+    belay_rc rc = r_get(r, &row_head, NULL, &row);
+
+    if (rc)
+        return rc;
+    struct change change = { HEAD_N, value_i64(row ? row_i64(row, HEAD_N, 0) + 1 : 1) };
+    rc = row ? r_put(r, &row_head, NULL, &change, 1) : r_insert(r, &row_head, v);
+    if (!rc && pick_of(r->op, 4, 2))
+        rc = r_add(r, &row_head, NULL, HEAD_COUNT, 1, 0, 1000, NULL);
+    return rc;
+}
+
 void op_put_counted(struct actor *a)
 {
-    (void)run_call(a, op_space(a), put_counted_body, NULL, NULL);
+    run_body *body = pick_of(a->op, 6, 3) == 0 ? head_body : put_counted_body;
+
+    (void)run_call(a, op_space(a), body, NULL, NULL);
 }
 
 /* --- reading --- */
+
+/* All accounts, one by one: the sum tells whether they stood together. */
+static belay_rc add_up_body(struct run *r)
+{
+    int64_t sum = 0;
+
+    for (unsigned i = 0; i < ACCOUNTS; i++) {
+        const struct value key[] = { value_str("acct"), value_i64(i) };
+        const struct row *row = NULL;
+        belay_rc rc = r_get(r, &row_part, key, &row);
+        if (rc)
+            return rc;
+        sum += row ? row_i64(row, PART_N, 0) - OPENING : 0;
+    }
+    if (sum != 0)
+        return txn_fail(r->t, BELAY_WRONG_STATE, "", "the sum is wrong");
+    return BELAY_OK;
+}
 
 /* Several round trips, and an answer that depends on all of them. */
 static belay_rc hunt_body(struct run *r)
@@ -287,7 +337,14 @@ static belay_rc hunt_body(struct run *r)
 
 void op_hunt(struct actor *a)
 {
-    (void)run_call(a, op_space(a), hunt_body, NULL, NULL);
+    struct txn_options options = { .read_only = true };
+
+    bool sum = pick_of(a->op, 3, 2);
+    belay_rc rc = run_call(a, op_space(a), sum ? add_up_body : hunt_body, NULL,
+                           pick_of(a->op, 2, 2) ? &options : NULL);
+
+    if (sum && rc == BELAY_WRONG_STATE)
+        violation(a->sim, "invariant", "a reader found a sum that never was");
 }
 
 /* Writes a bit of everything and then fails. */
@@ -340,7 +397,14 @@ static belay_rc now_body(struct run *r)
 
 void op_now(struct actor *a)
 {
+    struct coroutine *co = a->sim->running;
+    struct space *sp = NULL;
+
     (void)run_call(a, op_space(a), now_body, NULL, NULL);
+    /* Somebody accepts a step of the clock. */
+    if (!co->dead && pick_of(a->op, 2, 8) == 0 &&
+        !store_space(co->front->store, space_bytes(op_space(a)), &sp, NULL))
+        space_clock_accept(sp);
 }
 
 void op_new_space(struct actor *a)

@@ -100,7 +100,13 @@ static belay_rc claim(struct run *r, bool hold)
     struct scan again = { .indexes = both,
                           .n_indexes = 2,
                           .max_rank = 100,
-                          .limit = 1 + pick_of(r->op, 7, 4) };
+                          .limit = 1 + pick_of(r->op, 7, 4),
+                          .fetch = &fetch,
+                          .n_fetch = pick_of(r->op, 8, 2) };
+    struct scan_cursor after = { hits.hit[0].rank, hits.hit[0].member,
+                                 hits.hit[0].index };
+    if (pick_of(r->op, 9, 3) == 0)
+        again.after = &after;
     return r_scan(r, &again, false, &hits);
 }
 

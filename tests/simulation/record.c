@@ -81,7 +81,7 @@ static bool is_allowed(const struct sim *s, const struct call *c, belay_rc rc)
         return s->swarm.rate[SIM_UNAVAILABLE] > 0;
     if (rc == BELAY_UNKNOWN_OUTCOME)
         return c->lost > 0;
-    return rc == BELAY_CONTENTION || rc == BELAY_TIMEOUT ||
+    return rc == BELAY_CONTENTION || rc == BELAY_TIMEOUT || rc == BELAY_CANCELLED ||
            (c->commit_rc && rc == c->commit_rc);
 }
 
@@ -91,6 +91,11 @@ static void check_return(struct sim *s, struct call *c, belay_rc rc)
     const char *name = belay_error_info((int)rc)->name;
     bool answered = rec && rec->answered && rc == rec->answer;
 
+    /* Each further run has a cause: a commit of somebody, a fault, the founding of the
+     * namespace, an absence that was assumed and is not so, a slot that was pruned. */
+    if (c->runs > 3 + c->injected + c->lost + s->model.seq - c->first_seq + s->n_pruned)
+        violation(s, "liveness", "%s: ran %u times without cause", op_name(c->op),
+                  c->runs);
     if (!is_allowed(s, c, rc))
         violation(s, "answer", "%s: answered %s", op_name(c->op), name);
     if (rc == BELAY_OK && answered && has_effects(rec)) {
@@ -103,7 +108,7 @@ static void check_return(struct sim *s, struct call *c, belay_rc rc)
     }
     if (c->n_applied > 0 && rc != BELAY_UNKNOWN_OUTCOME)
         violation(s, "once", "%s: answered %s but was applied", op_name(c->op), name);
-    if (answered)
+    if (answered && rc != BELAY_UNAVAILABLE) /* which is no answer of the body */
         check_torn(s, rec);
 }
 
@@ -131,6 +136,7 @@ static belay_rc shim_body(struct txn *t, void *arg)
     rec->n_rows = rec->n_ops = 0;
     c->last = rec;
     c->commit_rc = BELAY_OK;
+    c->runs++;
     h->run.t = t;
     h->run.rec = rec;
     belay_rc rc = h->body(&h->run);
@@ -160,7 +166,9 @@ belay_rc run_call(struct actor *a, unsigned space, run_body *body, void *arg,
         return BELAY_UNAVAILABLE;
     }
     struct call *c = &s->calls[s->n_calls++];
-    *c = (struct call){ .actor = a, .front = co->front, .op = a->op->kind };
+    *c = (struct call){
+        .actor = a, .front = co->front, .op = a->op->kind, .first_seq = s->model.seq
+    };
     a->call = c;
     rc = txn_run(sp, shim_body, &h, options, &co->arena, &err);
     if (co->dead)
@@ -245,6 +253,17 @@ belay_rc r_get_many(struct run *r, const struct row_want *wants, size_t n,
     return rc;
 }
 
+belay_rc r_peek(struct run *r, const struct row_type *type, const struct value *key,
+                const struct row **out)
+{
+    belay_rc rc = txn_peek(r->t, type, key, out);
+    struct record_row *known = find_row(r, key_of(r->ns, type, key));
+
+    if (!rc && known)
+        observe(r, type, key, *out);
+    return rc; /* what it reads from the store the driver's answer was compared with */
+}
+
 belay_rc r_insert(struct run *r, const struct row_type *type, const struct value *v)
 {
     belay_rc rc = txn_insert(r->t, type, v);
@@ -312,25 +331,23 @@ struct record_op *record_note(struct run *r, enum record_op_kind kind)
     return o;
 }
 
-static void count(struct run *r, enum record_op_kind kind, const struct row_type *type,
-                  const struct value *key, unsigned column, int64_t amount, int64_t min,
-                  int64_t max, struct txn_sum *out)
+/* The counter effect, and what the body sees of it from now on. */
+static struct record_op *count(struct run *r, enum record_op_kind kind, uint64_t key,
+                               unsigned column, int64_t amount)
 {
     struct record_op *o = record_note(r, kind);
-    struct record_row *row = find_row(r, key_of(r->ns, type, key));
+    struct record_row *row = find_row(r, key);
 
-    o->key = key_of(r->ns, type, key);
+    o->key = key;
     o->column = column;
     o->number = amount;
-    o->min = min;
-    o->max = max;
-    o->sum = out;
-    if (!row || row->cur.ver == 0)
-        return;
-    struct mvalue *v = &row->cur.v[column];
-    int64_t old = v->kind ? v->i : 0;
-    v->kind = VALUE_I64;
-    v->i = kind == REC_ADD ? old + amount : old > amount ? old : amount;
+    if (row && row->cur.ver != 0) {
+        struct mvalue *v = &row->cur.v[column];
+        int64_t old = v->kind ? v->i : 0;
+        v->kind = VALUE_I64;
+        v->i = kind == REC_ADD ? old + amount : old > amount ? old : amount;
+    }
+    return o;
 }
 
 belay_rc r_add(struct run *r, const struct row_type *type, const struct value *key,
@@ -339,9 +356,13 @@ belay_rc r_add(struct run *r, const struct row_type *type, const struct value *k
 {
     belay_rc rc = txn_add(r->t, type, key, column, delta, min, max, out);
 
-    if (!rc)
-        count(r, REC_ADD, type, key, column, delta, min, max, out);
-    return rc;
+    if (rc)
+        return rc;
+    struct record_op *o = count(r, REC_ADD, key_of(r->ns, type, key), column, delta);
+    o->min = min;
+    o->max = max;
+    o->sum = out;
+    return BELAY_OK;
 }
 
 belay_rc r_raise(struct run *r, const struct row_type *type, const struct value *key,
@@ -350,7 +371,7 @@ belay_rc r_raise(struct run *r, const struct row_type *type, const struct value 
     belay_rc rc = txn_raise(r->t, type, key, column, value);
 
     if (!rc)
-        count(r, REC_RAISE, type, key, column, value, INT64_MIN, INT64_MAX, NULL);
+        count(r, REC_RAISE, key_of(r->ns, type, key), column, value);
     return rc;
 }
 

@@ -16,8 +16,9 @@ bool replay_faults(const char *text, uint32_t *out)
     while (*text) {
         size_t len = strcspn(text, ",");
         unsigned f = 0;
-        while (f < SIM_FAULTS && (strlen(fault_text((enum fault_name)f)) != len ||
-                                  strncmp(fault_text((enum fault_name)f), text, len)))
+        while (f < SIM_FAULTS &&
+               (strlen(fault_text((enum fault_name)f)) != len ||
+                strncmp(fault_text((enum fault_name)f), text, len) != 0))
             f++;
         if (f == SIM_FAULTS)
             return false;
@@ -30,38 +31,147 @@ bool replay_faults(const char *text, uint32_t *out)
 
 /* --- files --- */
 
-static bool read_line(struct replay *r, const char *line)
-{
-    struct setup *u = &r->setup;
-    char word[32], faults[256];
-    struct mask m = { 0 };
+/* The numbers of a swarm, by name. */
+static const char *const fields[] = {
+    "actors", "fronts",     "spaces",  "keys",     "loses-replies",
+    "sticky", "walk-every", "tick-us", "attempts", "fault-steps",
+};
 
-    if (sscanf(line, " %31s", word) != 1 || word[0] == '#')
-        return true;
-    if (sscanf(line, " seed %" SCNu64, &u->seed) == 1 ||
-        sscanf(line, " salt %" SCNu64, &u->salt) == 1 ||
-        sscanf(line, " ops %u", &u->ops) == 1 ||
-        sscanf(line, " prune %u", &u->prune) == 1)
-        return true;
-    if (sscanf(line, " faults %255s", faults) == 1)
-        return replay_faults(faults, &u->faults);
-    if (sscanf(line, " without-op %u %u", &m.actor, &m.op) == 2) {
-        if (u->n_no_ops < MASKS_MAX)
-            r->no_ops[u->n_no_ops++] = m;
-        return true;
+static uint64_t get_field(const struct swarm *w, size_t i)
+{
+    const uint64_t values[COUNT_OF(fields)] = {
+        w->n_actors,      w->n_fronts,    w->n_spaces,   w->n_keys,
+        w->loses_replies, w->sticky,      w->walk_every, (uint64_t)w->tick_us,
+        w->max_attempts,  w->fault_steps,
+    };
+
+    return values[i];
+}
+
+static void set_field(struct swarm *w, size_t i, uint64_t value)
+{
+    unsigned *const small[] = { &w->n_actors,   &w->n_fronts, &w->n_spaces,
+                                &w->n_keys,     NULL,         &w->sticky,
+                                &w->walk_every, NULL,         &w->max_attempts };
+
+    if (i < COUNT_OF(small) && small[i])
+        *small[i] = (unsigned)value;
+    else if (strcmp(fields[i], "loses-replies") == 0)
+        w->loses_replies = value != 0;
+    else if (strcmp(fields[i], "tick-us") == 0)
+        w->tick_us = (int64_t)value;
+    else
+        w->fault_steps = value;
+}
+
+#define WORDS_MAX 6
+
+/* The words of a line, and their numbers where they are such. */
+struct line {
+    size_t n;
+    char *word[WORDS_MAX];
+    uint64_t number[WORDS_MAX];
+    bool is_number[WORDS_MAX];
+};
+
+static void split(char *text, struct line *l)
+{
+    char *rest = NULL;
+
+    l->n = 0;
+    for (char *w = strtok_r(text, " \t\n", &rest); w && *w != '#' && l->n < WORDS_MAX;
+         w = strtok_r(NULL, " \t\n", &rest)) {
+        char *end;
+        l->number[l->n] = strtoull(w, &end, 10);
+        l->is_number[l->n] = *end == 0;
+        l->word[l->n++] = w;
     }
-    if (sscanf(line, " without-fault %u %u %u", &m.actor, &m.op, &m.point) == 3) {
-        if (u->n_no_faults < MASKS_MAX)
-            r->no_faults[u->n_no_faults++] = m;
+}
+
+/* Whether the line is this word and so many numbers. */
+static bool is_line(const struct line *l, const char *word, size_t numbers)
+{
+    bool fits = l->n == numbers + 1 && strcmp(l->word[0], word) == 0;
+
+    for (size_t i = 1; i < l->n && fits; i++)
+        fits = l->is_number[i];
+    return fits;
+}
+
+static bool read_field(struct replay *r, const struct line *l)
+{
+    for (size_t i = 0; i < COUNT_OF(fields); i++) {
+        if (!is_line(l, fields[i], 1))
+            continue;
+        set_field(&r->swarm, i, l->number[1]);
         return true;
     }
     return false;
+}
+
+static bool read_op(struct replay *r, const struct line *l)
+{
+    struct fixed_op *o = &r->fixed[r->setup.n_fixed];
+    unsigned kind = 0;
+
+    if (r->setup.n_fixed == MASKS_MAX || l->n != 5 || !l->is_number[1] ||
+        !l->is_number[2] || !l->is_number[4])
+        return false;
+    while (kind < OP_KINDS && strcmp(op_name((enum op_kind)kind), l->word[3]) != 0)
+        kind++;
+    if (kind == OP_KINDS || l->number[1] >= ACTORS_MAX - 1)
+        return false;
+    o->actor = (unsigned)l->number[1];
+    o->op = (struct op){ .kind = (enum op_kind)kind,
+                         .number = (unsigned)l->number[2],
+                         .r = l->number[4] };
+    r->setup.n_fixed++;
+    return true;
+}
+
+static bool read_rate(struct replay *r, const struct line *l)
+{
+    uint32_t which = 0;
+
+    if (l->n != 3 || !l->is_number[2] || !replay_faults(l->word[1], &which))
+        return false;
+    for (unsigned f = 0; f < SIM_FAULTS; f++) {
+        if ((which >> f) & 1)
+            r->swarm.rate[f] = (uint32_t)l->number[2];
+    }
+    return true;
+}
+
+static bool read_line(struct replay *r, const struct line *l)
+{
+    struct setup *u = &r->setup;
+
+    if (l->n == 0)
+        return true;
+    if (is_line(l, "seed", 1))
+        return u->seed = l->number[1], true;
+    if (is_line(l, "salt", 1))
+        return u->salt = l->number[1], true;
+    if (is_line(l, "prune", 1))
+        return u->prune = (unsigned)l->number[1], true;
+    if (strcmp(l->word[0], "op") == 0)
+        return read_op(r, l);
+    if (strcmp(l->word[0], "rate") == 0)
+        return read_rate(r, l);
+    if (is_line(l, "without-fault", 3) && u->n_no_faults < MASKS_MAX) {
+        r->no_faults[u->n_no_faults++] =
+            (struct mask){ (unsigned)l->number[1], (unsigned)l->number[2],
+                           (unsigned)l->number[3] };
+        return true;
+    }
+    return read_field(r, l);
 }
 
 void replay_release(struct replay *r)
 {
     free(r->no_ops);
     free(r->no_faults);
+    free(r->fixed);
 }
 
 static bool make(struct replay *r)
@@ -69,51 +179,68 @@ static bool make(struct replay *r)
     *r = (struct replay){ .setup = { .ops = 60 } };
     r->no_ops = calloc(MASKS_MAX, sizeof(*r->no_ops));
     r->no_faults = calloc(MASKS_MAX, sizeof(*r->no_faults));
+    r->fixed = calloc(MASKS_MAX, sizeof(*r->fixed));
     r->setup.no_ops = r->no_ops;
     r->setup.no_faults = r->no_faults;
-    return r->no_ops && r->no_faults;
+    r->setup.fixed = r->fixed;
+    return r->no_ops && r->no_faults && r->fixed;
+}
+
+static bool is_possible(const struct swarm *w)
+{
+    return w->n_actors > 0 && w->n_actors < ACTORS_MAX && w->n_fronts > 0 &&
+           w->n_fronts <= 3 && w->n_spaces > 0 && w->n_spaces <= 2 && w->n_keys > 0 &&
+           w->n_keys <= 8 && w->walk_every > 0 && w->tick_us > 0;
 }
 
 const char *replay_read(struct replay *r, const char *path)
 {
     const char *fault = make(r) ? NULL : "no memory";
     FILE *f = fopen(path, "r");
-    char line[512];
+    char text[512];
 
     if (!f)
         fault = "cannot be opened";
-    while (!fault && fgets(line, sizeof(line), f)) {
-        if (!read_line(r, line))
+    while (!fault && fgets(text, sizeof(text), f)) {
+        struct line l;
+        split(text, &l);
+        if (!read_line(r, &l))
             fault = "has a line that is not understood";
     }
     if (f)
         (void)fclose(f);
+    if (!fault && !is_possible(&r->swarm))
+        fault = "lacks a number, or has an impossible one";
     if (fault)
         replay_release(r);
+    r->setup.swarm = &r->swarm;
     return fault;
 }
 
-static bool write_file(const struct replay *r, const char *rule, const char *why,
-                       const char *path)
+/* Writes what the simulation has just run. */
+static bool write_file(const struct sim *s, const struct replay *r, const char *path)
 {
-    const struct setup *u = &r->setup;
     FILE *f = fopen(path, "w");
 
     if (!f)
         return false;
-    fprintf(f, "# broke %s: %s\nseed %" PRIu64 "\nsalt %" PRIu64 "\nops %u\nfaults ",
-            rule, why, u->seed, u->salt, u->ops);
-    bool any = false;
+    fprintf(f, "# broke %s: %s\nseed %" PRIu64 "\nsalt %" PRIu64 "\nprune %u\n",
+            s->rule, s->why, r->setup.seed, r->setup.salt, r->setup.prune);
+    for (size_t i = 0; i < COUNT_OF(fields); i++)
+        fprintf(f, "%s %" PRIu64 "\n", fields[i], get_field(&s->swarm, i));
     for (unsigned i = 0; i < SIM_FAULTS; i++) {
-        if ((u->faults >> i) & 1) {
-            fprintf(f, "%s%s", any ? "," : "", fault_text((enum fault_name)i));
-            any = true;
+        if (s->swarm.rate[i] > 0)
+            fprintf(f, "rate %s %" PRIu32 "\n", fault_text((enum fault_name)i),
+                    s->swarm.rate[i]);
+    }
+    for (unsigned a = 0; a < s->swarm.n_actors; a++) {
+        for (size_t k = 0; k < s->actors[a].n_ops; k++) {
+            const struct op *op = &s->actors[a].program[k];
+            fprintf(f, "op %u %u %s %" PRIu64 "\n", a, op->number, op_name(op->kind),
+                    op->r);
         }
     }
-    fprintf(f, "%s\nprune %u\n", any ? "" : "none", u->prune);
-    for (size_t i = 0; i < u->n_no_ops; i++)
-        fprintf(f, "without-op %u %u\n", r->no_ops[i].actor, r->no_ops[i].op);
-    for (size_t i = 0; i < u->n_no_faults; i++)
+    for (size_t i = 0; i < r->setup.n_no_faults; i++)
         fprintf(f, "without-fault %u %u %u\n", r->no_faults[i].actor,
                 r->no_faults[i].op, r->no_faults[i].point);
     return fclose(f) == 0;
@@ -214,10 +341,9 @@ const char *replay_shrink(struct sim *s, const struct setup *failing, const char
         replay_release(&r);
         return "no memory";
     }
-    const struct mask *no_ops = r.no_ops, *no_faults = r.no_faults;
     r.setup = *failing;
-    r.setup.no_ops = no_ops;
-    r.setup.no_faults = no_faults;
+    r.setup.no_ops = r.no_ops;
+    r.setup.no_faults = r.no_faults;
     r.setup.verbose = false;
     for (unsigned round = 0; round < 4; round++) {
         bool smaller = shrink_ops(s, &r, rule);
@@ -226,7 +352,7 @@ const char *replay_shrink(struct sim *s, const struct setup *failing, const char
             break;
     }
     bool broken = !world_run(s, &r.setup);
-    bool written = broken && write_file(&r, s->rule, s->why, path);
+    bool written = broken && write_file(s, &r, path);
     replay_release(&r);
     return !broken ? "the failure got lost" : written ? NULL : "cannot be written";
 }

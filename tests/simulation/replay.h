@@ -1,14 +1,15 @@
 /* replay.h - schedules as files, and making them smaller.
  *
- * A file has a word and its numbers per line; `#` begins a comment:
+ * A file has a word and its numbers per line; `#` begins a comment.  It says everything
+ * that a seed would be asked for, so that new kinds of operations change nothing:
  *
- *     seed 17
- *     salt 0
- *     ops 60
- *     faults late,death
- *     prune 0
- *     without-op ACTOR OPERATION
- *     without-fault ACTOR OPERATION POINT
+ *     seed 17                     faults and turns are drawn from it
+ *     salt 0                      and turns from this
+ *     prune 0                     sim.h: PRUNE_*
+ *     actors 3 ... fault-steps 99 the numbers of struct swarm, each on its line
+ *     rate late 250000            of a million points
+ *     op 0 10 hunt 1234567        actor, number, kind, its own randomness
+ *     without-fault 0 10 3        actor, operation, point
  */
 #ifndef SIMULATION_REPLAY_H
 #define SIMULATION_REPLAY_H
@@ -20,6 +21,8 @@
 struct replay {
     struct setup setup;
     struct mask *no_ops, *no_faults; /* what setup points to */
+    struct fixed_op *fixed;
+    struct swarm swarm;
 };
 
 /* `all`, `none` or names with commas; false: no such fault. */

@@ -2,12 +2,13 @@
  *
  *   sched.c       coroutines, virtual time, who runs next
  *   front.c       the driver below a store: yields, faults, late commits
- *   watch.c       tells the model what was applied and compares answers with it
- *   record.c      the calls of a body, each written down
+ *   watch*.c      tells the model what was applied and compares answers with it
+ *   record*.c     the calls of a body, each written down
  *   ops_*.c       what actors do
  *   swarm.c       what a seed enables, and its programs
  *   world.c       one schedule from beginning to end
- *   main.c        seeds, replay, shrinking
+ *   replay.c      schedules as files, shrinking
+ *   main.c        the command line
  *
  * Everything random is drawn from (seed, actor, operation, n-th point in it) or from
  * (seed, salt, step), never from a running stream: an operation that is left out leaves
@@ -114,9 +115,19 @@ struct mask {
     unsigned actor, op, point;
 };
 
-/* What a schedule is made of; a replay file says the same. */
+/* An operation of a replay file. */
+struct fixed_op {
+    unsigned actor;
+    struct op op;
+};
+
+/* What a schedule is made of.  A seed says what is enabled and what is done, unless
+ * that is given here. */
 struct setup {
     uint64_t seed, salt;
+    const struct swarm *swarm; /* NULL: by the seed, and so are the programs */
+    const struct fixed_op *fixed;
+    size_t n_fixed;
     unsigned ops;
     uint32_t faults; /* bit per fault_name */
     const struct mask *no_ops, *no_faults;
@@ -152,14 +163,13 @@ struct actor {
     const struct op *op;
     unsigned n_points; /* in this operation so far */
     int64_t not_before_us;
-    bool unresolved; /* a reply of this operation was lost */
+    bool unresolved; /* it waits for a reply, or to learn what became of a commit */
     struct listener *waiting;
     bool done;
     struct feed_pos cursor[2][SPACES_MAX];
     struct call *call; /* the transaction it is in */
     /* What the read under way should answer, for the body's check (record.c). */
     const struct scan *scan;
-    bool scan_hold;
     struct mentry want[WANTS_MAX];
     size_t n_want;
     /* What it waits for: a row's number above this, looked at last after that commit.
@@ -243,10 +253,14 @@ struct call {
     struct record *last;    /* the run under way, or the last one */
     struct record *applied; /* the run that was applied */
     unsigned n_applied;
-    unsigned lost; /* replies that were */
+    unsigned lost;     /* replies that were */
+    unsigned runs;     /* of its body */
+    unsigned injected; /* conflicts that had no other cause */
+    uint64_t first_seq;
     belay_rc commit_rc;
     belay_rc rc;
     bool returned;
+    bool limited;         /* it may run out of time, or be cancelled */
     uint64_t applied_seq; /* the commit that applied it */
 };
 
@@ -277,7 +291,7 @@ struct sim {
     struct driver *memory;
     int64_t mono_us;
     uint64_t random; /* state of the stores' randomness */
-    uint64_t step, trace, n_ops_run, n_commits;
+    uint64_t step, trace, n_ops_run, n_commits, n_pruned;
     uint64_t next_holder;
     bool faults_on, ending;
 
@@ -372,6 +386,9 @@ void watch_space(struct sim *s, struct bytes ns);
 
 void watch_read(struct front *f, uint64_t holder, int64_t *hold_until_us,
                 struct bytes ns, const struct read *q);
+/* Whether the plan is one that a driver must understand: at most one effect a row, and
+ * a rank entry. */
+bool watch_plan(struct front *f, const struct plan *plan);
 struct mscan mscan_of(struct bytes ns, const struct scan *scan, struct mname *names);
 
 /* --- record.c --- */
@@ -389,6 +406,8 @@ belay_rc r_get(struct run *r, const struct row_type *type, const struct value *k
                const struct row **out);
 belay_rc r_get_many(struct run *r, const struct row_want *wants, size_t n,
                     const struct row **out);
+belay_rc r_peek(struct run *r, const struct row_type *type, const struct value *key,
+                const struct row **out);
 belay_rc r_insert(struct run *r, const struct row_type *type, const struct value *v);
 belay_rc r_put(struct run *r, const struct row_type *type, const struct value *key,
                const struct change *changes, size_t n);

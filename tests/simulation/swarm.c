@@ -136,6 +136,24 @@ static enum op_kind choose_op(const struct sim *s, uint64_t draw, unsigned total
     return (enum op_kind)kind;
 }
 
+/* The programs of a replay file. */
+static void take_programs(struct sim *s)
+{
+    size_t n = 0;
+
+    for (unsigned i = 0; i < s->swarm.n_actors; i++) {
+        struct actor *a = &s->actors[i];
+        *a = (struct actor){ .sim = s, .id = i, .program = &s->ops[n] };
+        for (size_t k = 0; k < s->setup->n_fixed; k++) {
+            if (s->setup->fixed[k].actor != i)
+                continue;
+            s->ops[n++] = s->setup->fixed[k].op;
+            a->n_ops++;
+        }
+    }
+    s->n_actors = s->swarm.n_actors;
+}
+
 static void write_programs(struct sim *s, unsigned total)
 {
     const struct setup *u = s->setup;
@@ -168,6 +186,11 @@ void swarm_make(struct sim *s)
     struct swarm *w = &s->swarm;
     unsigned total = 0;
 
+    if (s->setup->swarm) {
+        *w = *s->setup->swarm;
+        take_programs(s);
+        return;
+    }
     w->n_actors = 2 + (unsigned)(draw_of(s, 10) % 5);
     w->n_fronts = 1 + (unsigned)(draw_of(s, 11) % 3);
     w->n_spaces = 1 + (draw_of(s, 12) % 4 == 0);
@@ -181,8 +204,8 @@ void swarm_make(struct sim *s)
     uint64_t theme = draw_of(s, 20) % (2 * COUNT_OF(themes));
     for (unsigned k = 0; k < OP_KINDS; k++) {
         uint64_t d = draw_of(s, 200 + k);
-        bool taken =
-            theme < COUNT_OF(themes) ? (themes[theme] >> k) & 1 : d % rare == 0;
+        bool in_theme = theme < COUNT_OF(themes) && (themes[theme] >> k & 1U) != 0;
+        bool taken = theme < COUNT_OF(themes) ? in_theme : d % rare == 0;
         w->weight[k] = taken ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
         total += w->weight[k];
     }

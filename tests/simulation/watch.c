@@ -87,8 +87,10 @@ static const char *apply_row(struct sim *s, struct bytes ns, const struct effect
     uint64_t key = key_of(ns, type, e->row.ref.key);
     const struct mrow *old = model_row(&s->model, key);
 
-    if (e->kind == EFFECT_DELETE)
+    if (e->kind == EFFECT_DELETE) {
+        s->n_pruned += type->internal;
         return model_delete(&s->model, key);
+    }
     struct mrow m = row_of(ns, type, e->row.ref.key, NULL);
     m.ver = e->row.ver;
     for (unsigned i = 0; i < m.n; i++) {

@@ -1,4 +1,5 @@
-/* Every answer of the driver, compared with the model at the moment it was given. */
+/* Every answer of the driver, compared with the model at the moment it was given, and
+ * the form of every plan before it gets there. */
 #include "sim.h"
 
 #define HITS_MAX WANTS_MAX
@@ -140,6 +141,29 @@ static void check_chunk(struct sim *s, struct bytes ns, const struct read *q)
 
     if (there != q->chunk.found || (there && data_of(q->chunk.out) != e->digest))
         violation(s, "read", "a chunk has other bytes than were put");
+}
+
+static bool is_same_target(const struct effect *a, const struct effect *b)
+{
+    if (a->kind <= EFFECT_DELETE && b->kind <= EFFECT_DELETE)
+        return bytes_eq(a->row.ref.enc, b->row.ref.enc);
+    bool ranks = a->kind >= EFFECT_RANK_ADD && a->kind <= EFFECT_RANK_REMOVE &&
+                 b->kind >= EFFECT_RANK_ADD && b->kind <= EFFECT_RANK_REMOVE;
+    return ranks && bytes_eq(a->rank.index, b->rank.index) &&
+           bytes_eq(a->rank.member, b->rank.member);
+}
+
+bool watch_plan(struct front *f, const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (!is_same_target(&plan->effects[i], &plan->effects[j]))
+                continue;
+            violation(f->sim, "plan", "two effects on one row or one rank entry");
+            return false;
+        }
+    }
+    return true;
 }
 
 void watch_read(struct front *f, uint64_t holder, int64_t *hold_until_us,

@@ -159,7 +159,7 @@ bool world_run(struct sim *s, const struct setup *setup)
     s->main = (struct coroutine){ .actor = NULL };
     s->mono_us = 1000000;
     s->random = mix(setup->seed, 4);
-    s->step = s->trace = s->n_commits = s->next_holder = 0;
+    s->step = s->trace = s->n_commits = s->n_pruned = s->next_holder = 0;
     s->faults_on = true;
     s->ending = false;
     s->alone = NULL;

@@ -288,12 +288,15 @@ static uint32_t word_of(struct place *p, unsigned i)
     return word;
 }
 
-/* Until n watchers sleep. */
+/* Until n watchers sleep, or have been woken and not yet run. */
 static bool asleep(struct place *p, uint32_t n)
 {
-    for (int i = 0; i < 20000 && word_of(p, 2) != n; i++)
+    for (int i = 0; i < 20000; i++) {
+        if (word_of(p, 2) == n)
+            return true;
         pause_us(p, 1000);
-    return word_of(p, 2) == n;
+    }
+    return false;
 }
 
 static void own_posts_do_not_come_back(struct tap *t)
@@ -384,23 +387,27 @@ static int threads(void)
 static void the_watcher_lives_from_the_first_listener_to_close(struct tap *t)
 {
     struct place p;
-    struct party y;
+    struct party y, other;
     int before = threads();
 
     if (!place_open(t, &p))
         return;
-    if (TAP_OK(t, party_open(&y, &p))) {
+    if (TAP_OK(t, party_open(&y, &p)) && TAP_OK(t, party_open(&other, &p))) {
         post(&y, "topic");
+        post(&other, "topic");
         TAP_EQ(t, threads(), before); /* who only posts has none */
         struct listener *a = listen_to(&y, TOPIC("topic"));
         struct listener *b = listen_to(&y, TOPIC("topic"));
         TAP_EQ(t, threads(), before + 1);
-        TAP_OK(t, !listener_poll(a)); /* it was before its time */
+        TAP_OK(t, asleep(&p, 1));
+        TAP_OK(t, !listener_poll(a)); /* those were before its time */
+        TAP_EQ(t, wake_hub_counts(y.hub).delivered, 0);
         listener_close(a);
         listener_close(b);
         TAP_EQ(t, threads(), before + 1);
     }
     party_close(&y);
+    party_close(&other);
     for (int i = 0; i < 5000 && threads() != before; i++)
         pause_us(&p, 1000); /* the kernel takes the name away a little later */
     TAP_EQ(t, threads(), before);

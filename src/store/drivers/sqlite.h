@@ -14,4 +14,7 @@ MUST_USE belay_rc sqlite_open(struct driver **out, const char *path,
                               const struct driver_config *config,
                               struct belay_error *err);
 
+/* The longest this handle has waited for the lock between processes. */
+int64_t sqlite_longest_lock_wait_us(const struct driver *d);
+
 #endif /* STORE_DRIVERS_SQLITE_H */

@@ -299,6 +299,14 @@ static void lite_end(struct driver *d, void *attempt)
     a->conn = NULL;
 }
 
+static void lite_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    struct sqlite_store *s = (struct sqlite_store *)d;
+
+    if (s->wakefile)
+        wakefile_post(s->wakefile, ns, topic);
+}
+
 static enum durability lite_durability(struct driver *d)
 {
     struct sqlite_store *s = (struct sqlite_store *)d;
@@ -335,6 +343,7 @@ static const struct driver_ops sqlite_ops = {
     .commit = group_commit,
     .end = lite_end,
     .submit = group_submit,
+    .notify = lite_notify,
     .walk = sqlite_walk,
     .durability = lite_durability,
     .close = lite_close,
@@ -359,6 +368,11 @@ static belay_rc open_files(struct sqlite_store *s, const char *path,
     if (!rc && s->path)
         rc = wakefile_open(&s->wakefile, path, s->d.hub, err);
     return rc;
+}
+
+int64_t sqlite_longest_lock_wait_us(const struct driver *d)
+{
+    return ((const struct sqlite_store *)d)->lock.longest_wait_us;
 }
 
 belay_rc sqlite_open(struct driver **out, const char *path,
