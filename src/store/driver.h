@@ -28,7 +28,7 @@
  *      an entry at or before p.
  *   6  read with `hold` hides the members from other holders until the attempt ends, but
  *      at most HOLD_MAX_US; ordinary reads and commits do not see holds.  A driver that
- *      runs bodies itself hides nothing: they cannot meet.
+ *      runs bodies itself need not hide anything: they cannot meet.
  *   7  end releases what the attempt holds.  An attempt that is never ended (its process
  *      died) loses its holds after HOLD_MAX_US.
  */

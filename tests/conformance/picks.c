@@ -43,6 +43,12 @@ static void check_pick(struct raw *r, size_t limit, const char *want)
     check_read(r, limit, true, want);
 }
 
+/* What is hidden from a picker, or all where nothing needs hiding. */
+static const char *hidden(struct tap *t, const char *want, const char *all)
+{
+    return ((const struct test_driver *)t->arg)->hides ? want : all;
+}
+
 static void pickers_get_different_members(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
@@ -55,10 +61,10 @@ static void pickers_get_different_members(struct tap *t)
     raw_begin(&two, &h);
     raw_begin(&three, &h);
     check_pick(&one, 2, "ab");
-    check_pick(&two, 1, "c");
-    check_pick(&three, 9, "d");
+    check_pick(&two, 1, hidden(t, "c", "a"));
+    check_pick(&three, 9, hidden(t, "d", "abcd"));
     raw_end(&one);
-    check_pick(&two, 9, "abc"); /* its own and what is free again */
+    check_pick(&two, 9, hidden(t, "abc", "abcd")); /* its own and what is free again */
     raw_end(&two);
     raw_end(&three);
     raw_begin(&one, &h);
@@ -137,7 +143,7 @@ static void holds_lapse(struct tap *t)
     check_pick(&dead, 2, "ab");
     harness_pass_us(&h, HOLD_MAX_US / 2);
     raw_begin(&next, &h);
-    check_pick(&next, 1, "c");
+    check_pick(&next, 1, hidden(t, "c", "a"));
     raw_end(&next);
     harness_pass_us(&h, HOLD_MAX_US);
     raw_begin(&next, &h);
@@ -145,7 +151,7 @@ static void holds_lapse(struct tap *t)
     raw_end(&dead); /* takes nothing from the new holder */
     struct raw third;
     raw_begin(&third, &h);
-    check_pick(&third, 9, "");
+    check_pick(&third, 9, hidden(t, "", "abcd"));
     raw_end(&third);
     raw_end(&next);
 }
@@ -280,8 +286,9 @@ static void picks_merge_indexes(struct tap *t)
     scan.limit = 4; /* the member "e" is held in one index and free in the other */
     CHECK_RC(&h, raw_read(&one, &q), BELAY_OK);
     CHECK_RC(&h, raw_read(&two, &q), BELAY_OK);
-    if (TAP_EQ(t, q.rank.out.n, 1))
-        TAP_OK(t, bytes_eq(q.rank.out.hit[0].index, bytes_str("low")));
+    if (TAP_EQ(t, q.rank.out.n, hidden(t, "1", "4")[0] - '0'))
+        TAP_OK(t, bytes_eq(q.rank.out.hit[q.rank.out.n - 1].index,
+                           bytes_str(hidden(t, "low", "high"))));
     raw_end(&one);
     raw_end(&two);
 }

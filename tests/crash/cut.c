@@ -111,6 +111,7 @@ void cut_follow(struct cut *c, const struct disk_event *e)
     case DISK_LOSE:
         f->n_pieces = 0;
         break;
+    case DISK_SYNC_FOLDER:
     case DISK_MARK:
         break;
     }

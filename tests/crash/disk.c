@@ -70,6 +70,13 @@ void disk_mark(struct disk *d, size_t number)
     pthread_mutex_unlock(&d->mutex);
 }
 
+void disk_sync_folder(struct disk *d)
+{
+    pthread_mutex_lock(&d->mutex);
+    record(d, DISK_SYNC_FOLDER, 0, 0, NULL, 0, true);
+    pthread_mutex_unlock(&d->mutex);
+}
+
 void disk_lose(struct disk *d, const char *suffix)
 {
     int i = disk_index(d, suffix);

@@ -1,10 +1,12 @@
 #include "drivers.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "harness.h"
 #include "naive.h"
 #include "store/drivers/memory.h"
+#include "store/drivers/sqlite.h"
 #include "store/fault.h"
 #include "store/trace.h"
 
@@ -53,12 +55,30 @@ static belay_rc open_queued(const struct driver_config *config, const char *dir,
     return rc;
 }
 
+static belay_rc open_sqlite(const struct driver_config *config, const char *dir,
+                            struct driver **out, struct belay_error *err)
+{
+    char path[512];
+
+    (void)snprintf(path, sizeof(path), "%s/store.db", dir);
+    return sqlite_open(out, path, config, err);
+}
+
+static belay_rc open_sqlite_memory(const struct driver_config *config, const char *dir,
+                                   struct driver **out, struct belay_error *err)
+{
+    (void)dir;
+    return sqlite_open(out, ":memory:", config, err);
+}
+
 /* clang-format off */
 const struct test_driver test_drivers[] = {
-    { "memory",             open_memory,    false },
-    { "memory+trace+fault", open_decorated, false },
-    { "naive",              open_naive,     false },
-    { "naive+queue",        open_queued,    false },
+    { "memory",             open_memory,    false, true },
+    { "memory+trace+fault", open_decorated, false, true },
+    { "sqlite",             open_sqlite,    true, false },
+    { "sqlite:memory",      open_sqlite_memory, false, false },
+    { "naive",              open_naive,     false, true },
+    { "naive+queue",        open_queued,    false, true },
 };
 /* clang-format on */
 const size_t n_test_drivers = COUNT_OF(test_drivers);

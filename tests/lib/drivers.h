@@ -15,6 +15,7 @@ struct test_driver {
     belay_rc (*open)(const struct driver_config *config, const char *dir,
                      struct driver **out, struct belay_error *err);
     bool durable; /* what is acknowledged is there after it is opened again in dir */
+    bool hides;   /* picks hide (rule 6: not needed where bodies cannot meet) */
 };
 
 extern const struct test_driver test_drivers[];

@@ -82,6 +82,12 @@ static void clog_some(struct sim *s, uint64_t draw)
     }
 }
 
+/* The store cannot be reached: for longer, at times, than a lost reply is looked for. */
+static void outage(struct front *f, uint64_t draw)
+{
+    f->down_until_us = f->sim->mono_us + (int64_t)(draw % 2000000);
+}
+
 static void leap(struct sim *s, uint64_t draw)
 {
     static const int64_t leaps_us[] = {
@@ -123,8 +129,11 @@ static enum fault_name pass(struct front *f, enum point at)
         step_wall(f, draw >> 8);
     else if (fault == SIM_LEAP)
         leap(s, draw >> 8);
+    else if (fault == SIM_OUTAGE)
+        outage(f, draw >> 8);
     turn_over(s); /* one that just died comes back only to give its memory back */
-    return co->dead ? SIM_UNAVAILABLE : fault;
+    bool down = s->faults_on && s->mono_us < f->down_until_us && at <= AT_COMMIT;
+    return co->dead || down ? SIM_UNAVAILABLE : fault;
 }
 
 static belay_rc refused(struct belay_error *err)
@@ -293,6 +302,10 @@ static belay_rc lose(struct front *f, const struct plan *plan,
     a->unresolved = true;
     if (a->call)
         a->call->lost++;
+    /* What lost the reply is often still there. */
+    uint64_t draw = mix(a->op->r, a->n_points);
+    if (f->sim->swarm.rate[SIM_OUTAGE] > 0 && draw % 3 == 0)
+        outage(f, draw >> 8);
     return err_set(err, BELAY_UNKNOWN_OUTCOME, "simulated: the reply is lost");
 }
 

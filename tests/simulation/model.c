@@ -252,6 +252,14 @@ const char *model_rank(struct model *m, uint64_t ns, const struct mrank *change)
     return NULL;
 }
 
+bool model_stands(const struct model *m, uint64_t ns, const struct mrank *change)
+{
+    const struct mentry *e =
+        find_entry(m, ns, M_RANK, &change->index, 0, &change->member);
+
+    return change->had ? e && e->number == change->old_rank : !e;
+}
+
 void model_hold(struct model *m, const struct mhold *hold)
 {
     forget_holds(m, hold->ns, &hold->index, &hold->member);

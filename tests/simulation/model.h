@@ -129,6 +129,8 @@ struct mrank {
     int64_t old_rank, rank;
 };
 const char *model_rank(struct model *m, uint64_t ns, const struct mrank *change);
+/* Whether the member stands where the change says that it does. */
+bool model_stands(const struct model *m, uint64_t ns, const struct mrank *change);
 
 struct mscan {
     uint64_t ns;

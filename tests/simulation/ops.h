@@ -7,7 +7,7 @@
 /* The key of a thing: a letter says what it is for, and a digit which one.
  *
  *   t  plain    s  write skew    c  churn    x y  exclude each other    k  counted
- *   j  jobs     l  heads of logs    w  waited for    u  chunks    p  of the janitor */
+ *   j  jobs     l  heads of logs    w  waited for    u  chunks */
 struct value thing_id(char letter, unsigned i);
 
 /* Sets a thing's number; row: as it was read, NULL when it is not there. */

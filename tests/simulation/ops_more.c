@@ -136,7 +136,8 @@ static struct bytes blob_content(unsigned which, char name[SHA256_HEX_LEN + 1])
 
 static bool is_store_trouble(const struct sim *s, belay_rc rc)
 {
-    return (rc == BELAY_UNAVAILABLE && s->swarm.rate[SIM_UNAVAILABLE]) ||
+    return (rc == BELAY_UNAVAILABLE &&
+            (s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0)) ||
            (rc == BELAY_UNKNOWN_OUTCOME && s->swarm.loses_replies) ||
            rc == BELAY_CONTENTION;
 }
@@ -253,19 +254,6 @@ void op_sweep(struct actor *a)
 
 /* --- slots --- */
 
-static belay_rc touch_body(struct txn *t, void *arg)
-{
-    struct value id = thing_id('p', 0);
-    struct change change = { THING_N, value_i64(*(const int64_t *)arg) };
-    const struct value v[THING_COLUMNS] = { [THING_ID] = id, [THING_N] = change.value };
-    const struct row *row = NULL;
-    belay_rc rc = txn_get(t, &row_thing, &id, &row);
-
-    if (rc)
-        return rc;
-    return row ? txn_put(t, &row_thing, &id, &change, 1) : txn_insert(t, &row_thing, v);
-}
-
 /* Whether a lost reply waits to be resolved, or a commit to arrive. */
 static bool is_unresolved(const struct sim *s)
 {
@@ -277,17 +265,14 @@ static bool is_unresolved(const struct sim *s)
     return s->n_late > 0;
 }
 
-static void prune(struct actor *a, struct store *store, bool touch)
+static void prune(struct actor *a)
 {
-    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     struct coroutine *co = a->sim->running;
-    struct space *sp = own_space(a, store, op_space(a));
+    struct space *sp = own_space(a, co->front->store, op_space(a));
     int64_t now_ms = 0;
     size_t pruned = 0;
 
     belay_rc rc = sp ? space_now(sp, &now_ms, NULL) : BELAY_UNAVAILABLE;
-    if (!rc && touch)
-        rc = txn_run(sp, touch_body, &now_ms, NULL, &arena, NULL);
     if (!rc && !co->dead)
         rc = space_prune_slots(sp, now_ms - 3600000, 1 + pick_of(a->op, 2, 10), &pruned,
                                NULL);
@@ -295,24 +280,21 @@ static void prune(struct actor *a, struct store *store, bool touch)
         refuse(a, "pruning slots", rc);
 }
 
-/* Prunes slots unused for an hour.  Unless the setup says otherwise, in the way that is
- * known to be safe: from a store of its own whose slot was just used, and while nobody
- * waits to learn what became of a commit (docs/simulation.md says why). */
+/* Prunes slots unused for an hour.  Unless the setup says otherwise, only while nobody
+ * waits to learn what became of a commit: docs/simulation.md says why. */
 void op_prune(struct actor *a)
 {
     struct sim *s = a->sim;
     struct coroutine *co = s->running;
-    bool own = s->setup->prune & PRUNE_OWN;
-    struct store *store = own ? co->front->store : s->fronts[0].store;
 
-    if (s->setup->prune & PRUNE_ANY_TIME) {
-        prune(a, store, !own);
+    if (s->setup->prune == PRUNE_ANY_TIME) {
+        prune(a);
         return;
     }
     if (s->alone || is_unresolved(s))
         return;
     s->alone = co;
-    prune(a, store, !own);
+    prune(a);
     if (!co->dead)
         s->alone = NULL;
 }

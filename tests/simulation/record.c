@@ -78,11 +78,12 @@ static bool is_allowed(const struct sim *s, const struct call *c, belay_rc rc)
     if (rec && rec->answered && rc == rec->answer)
         return true;
     if (rc == BELAY_UNAVAILABLE)
-        return s->swarm.rate[SIM_UNAVAILABLE] > 0;
+        return s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0;
     if (rc == BELAY_UNKNOWN_OUTCOME)
         return c->lost > 0;
-    return rc == BELAY_CONTENTION || rc == BELAY_TIMEOUT || rc == BELAY_CANCELLED ||
-           (c->commit_rc && rc == c->commit_rc);
+    if (rc == BELAY_TIMEOUT || rc == BELAY_CANCELLED)
+        return c->limited;
+    return rc == BELAY_CONTENTION || (c->commit_rc && rc == c->commit_rc);
 }
 
 static void check_return(struct sim *s, struct call *c, belay_rc rc)
@@ -166,9 +167,11 @@ belay_rc run_call(struct actor *a, unsigned space, run_body *body, void *arg,
         return BELAY_UNAVAILABLE;
     }
     struct call *c = &s->calls[s->n_calls++];
-    *c = (struct call){
-        .actor = a, .front = co->front, .op = a->op->kind, .first_seq = s->model.seq
-    };
+    *c = (struct call){ .actor = a,
+                        .front = co->front,
+                        .op = a->op->kind,
+                        .limited = options != NULL,
+                        .first_seq = s->model.seq };
     a->call = c;
     rc = txn_run(sp, shim_body, &h, options, &co->arena, &err);
     if (co->dead)
@@ -397,6 +400,9 @@ static void check_hits(struct run *r, const struct hits *hits)
 {
     const struct actor *a = r->a;
     bool same = hits->n == a->n_want;
+
+    if (a->outrun)
+        return;
 
     for (size_t i = 0; i < hits->n && same; i++) {
         struct mname index = name_of(hits->hit[i].index);

@@ -80,6 +80,7 @@ enum fault_name {
     SIM_CLOG,
     SIM_STEP,
     SIM_LEAP,
+    SIM_OUTAGE,
     SIM_FAULTS,
     SIM_NONE = SIM_FAULTS,
 };
@@ -106,9 +107,8 @@ struct swarm {
     unsigned weight[OP_KINDS];
 };
 
-/* Without these slots are pruned in the way that is known to be safe. */
-#define PRUNE_ANY_TIME 1U /* also while a lost reply is being resolved */
-#define PRUNE_OWN 2U      /* from the actor's own store, also when it was idle */
+/* Without it, slots are pruned only while no lost reply is being resolved. */
+#define PRUNE_ANY_TIME 1U
 
 /* An operation or fault that is left out: actor, operation, point. */
 struct mask {
@@ -132,7 +132,7 @@ struct setup {
     uint32_t faults; /* bit per fault_name */
     const struct mask *no_ops, *no_faults;
     size_t n_no_ops, n_no_faults;
-    unsigned prune; /* PRUNE_*: what pruning slots may do */
+    unsigned prune; /* 0 or PRUNE_ANY_TIME */
     bool verbose;
 };
 
@@ -172,6 +172,7 @@ struct actor {
     const struct scan *scan;
     struct mentry want[WANTS_MAX];
     size_t n_want;
+    bool outrun; /* others changed what the body has changed: it conflicts */
     /* What it waits for: a row's number above this, looked at last after that commit.
      */
     uint64_t wait_key, wait_topic, wait_seq;
@@ -185,6 +186,7 @@ struct front {
     unsigned uid;
     struct store *store;
     int64_t wall_offset_ms;
+    int64_t down_until_us; /* nothing gets through before */
     struct {
         uint64_t ns;
         int64_t last_ms;
@@ -305,7 +307,7 @@ struct sim {
     unsigned n_actors;
     struct front fronts[FRONTS_MAX];
     unsigned n_fronts; /* the last one opened may replace a dead one */
-    unsigned current_front[4];
+    unsigned current_front[3];
     struct op ops[OPS_MAX];
     struct record records[RECORDS_MAX];
     size_t n_records;

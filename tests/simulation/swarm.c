@@ -57,6 +57,7 @@ static const struct {
     [SIM_CLOG]        = { "clog",        false, false,  3000,  40000 },
     [SIM_STEP]        = { "step",        false, false,  5000, 100000 },
     [SIM_LEAP]        = { "leap",        false, false,  3000,  30000 },
+    [SIM_OUTAGE]      = { "outage",      false, false,  2000,  10000 },
 };
 /* clang-format on */
 

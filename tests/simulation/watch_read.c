@@ -46,9 +46,18 @@ static void foresee(struct sim *s, struct actor *a, const struct mscan *asked)
     const struct record *rec = a->call->last;
     struct mscan m = mscan_of(space_bytes(op_space(a)), a->scan, names);
 
+    a->outrun = false;
     for (size_t i = 0; i < rec->n_ops; i++) {
-        if (rec->ops[i].kind == REC_RANK)
-            own[m.n_own++] = rec->ops[i].rank;
+        if (rec->ops[i].kind != REC_RANK)
+            continue;
+        const struct mrank *change = &rec->ops[i].rank;
+        bool first = true;
+        for (size_t k = 0; k < m.n_own; k++)
+            first &= !model_same(&own[k].index, &change->index) ||
+                     !model_same(&own[k].member, &change->member);
+        if (first && !model_stands(&s->model, rec->ns, change))
+            a->outrun = true;
+        own[m.n_own++] = *change;
     }
     m.ns = rec->ns;
     m.own = own;

@@ -65,8 +65,9 @@ static bool begin(struct sim *s)
 
     model_reset(&s->model);
     swarm_make(s);
-    /* The first front is the janitor's; its clock is also the driver's. */
-    s->fronts[0].sim = s;
+    /* The first front has no store and no actors: its clock is the driver's. */
+    s->fronts[0] = (struct front){ .sim = s };
+    s->n_fronts = 1;
     struct driver_config config = {
         .schema = &schema_things,
         .clock = front_clock(&s->fronts[0]),
@@ -76,7 +77,7 @@ static bool begin(struct sim *s)
         violation(s, "answer", "memory_open: %s", err.message);
         return false;
     }
-    bool opened = front_open(s, 3) != NULL;
+    bool opened = true;
     for (unsigned i = 0; i < s->swarm.n_fronts && opened; i++)
         opened = front_open(s, i) != NULL;
     for (unsigned i = 0; i < s->n_actors && opened; i++) {

@@ -12,8 +12,7 @@
 
 bool group_in_turn(const struct sqlite_store *s)
 {
-    return atomic_load(&s->turn.active) &&
-           pthread_equal(s->turn.leader, pthread_self());
+    return atomic_load(&s->turn.leader) == (uintptr_t)pthread_self();
 }
 
 /* --- one write transaction --- */
@@ -39,6 +38,16 @@ static void turn_roll_back(struct sqlite_store *s)
         conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", &ignored))
         atomic_store(&s->poisoned, true);
     s->turn.open = false;
+}
+
+/* Whether nothing may be added to the transaction any more.  After some errors, of
+ * reading too, SQLite takes it back by itself; what came then would be committed
+ * statement by statement.  After a failure of the disk nothing is tried again (X5). */
+static bool turn_is_lost(struct sqlite_store *s)
+{
+    if (atomic_load(&s->poisoned) || sqlite3_get_autocommit(s->writer->db))
+        s->turn.broken = true;
+    return s->turn.broken;
 }
 
 /* A COMMIT that fails may or may not be on the disk (X5): nobody is told that it is,
@@ -78,10 +87,13 @@ static void run_alone(struct sqlite_store *s, struct member *m)
     if (m->rc)
         return;
     m->job->run(m->job);
-    if (s->turn.broken)
-        turn_roll_back(s); /* and its own commit has told it why */
-    else
+    if (!turn_is_lost(s)) {
         m->rc = turn_commit(s, &m->err);
+        return;
+    }
+    turn_roll_back(s); /* and its own read or commit has told it why */
+    if (atomic_load(&s->poisoned))
+        m->rc = store_poisoned(&m->err);
 }
 
 /* Runs members until the group is large enough; *rest are those it did not come to. */
@@ -94,17 +106,20 @@ static void run_together(struct sqlite_store *s, struct member *first,
     belay_rc rc = turn_begin(s, &err);
 
     *rest = NULL;
-    while (!rc && m && !s->turn.broken && s->turn.bytes < GROUP_BYTES_MAX) {
+    while (!rc && m && !turn_is_lost(s) && s->turn.bytes < GROUP_BYTES_MAX) {
         m->job->run(m->job);
         last = m;
         m = m->next;
     }
-    if (s->turn.broken) {
+    if (!rc && turn_is_lost(s)) {
         /* Somebody's plan could not be applied.  All of it is taken back, and everybody
-         * has another run alone, so that who is at fault hurts nobody else. */
+         * has another run alone, so that who is at fault hurts nobody else; unless it
+         * is the disk. */
         turn_roll_back(s);
-        for (m = first; m; m = m->next)
+        for (m = first; m && !atomic_load(&s->poisoned); m = m->next)
             run_alone(s, m);
+        if (m)
+            answer_all(m, store_poisoned(&err), &err);
         return;
     }
     if (last) {
@@ -128,10 +143,9 @@ static void run_turn(struct sqlite_store *s, struct member *first, struct member
     }
     if (!s->path)
         pthread_mutex_lock(&s->readers_mutex); /* readers share the one connection */
-    s->turn.leader = pthread_self();
-    atomic_store(&s->turn.active, true);
+    atomic_store(&s->turn.leader, (uintptr_t)pthread_self());
     run_together(s, first, rest);
-    atomic_store(&s->turn.active, false);
+    atomic_store(&s->turn.leader, 0);
     if (!s->path)
         pthread_mutex_unlock(&s->readers_mutex);
     if (!atomic_load(&s->poisoned))
@@ -282,6 +296,10 @@ belay_rc group_submit(struct driver *d, struct driver_job *job, struct belay_err
 static belay_rc commit_in_turn(struct sqlite_store *s, const struct plan *plan,
                                struct plan_result *result, struct belay_error *err)
 {
+    if (turn_is_lost(s))
+        return atomic_load(&s->poisoned)
+                   ? store_poisoned(err)
+                   : err_set(err, BELAY_UNAVAILABLE, "commit: rolled back by SQLite");
     belay_rc rc = plan_check(s->writer, plan, result, err);
 
     if (rc || result->conflict || plan->n_effects == 0)

@@ -107,15 +107,15 @@ struct group {
     bool led;                     /* somebody leads */
 };
 
-/* What the group's leader is doing; it alone touches this. */
+/* What the group's leader is doing; it alone touches this, but for `leader`. */
 struct turn {
     bool open;    /* a write transaction is open */
     bool wrote;   /* a plan was applied in it */
     bool broken;  /* applying failed half-way: it must be rolled back */
     belay_rc why; /* the code of that failure */
     size_t bytes; /* of the plans applied */
-    pthread_t leader;
-    atomic_bool active; /* leader is valid */
+    _Atomic uintptr_t
+        leader; /* the thread whose turn it is (pthread_self); 0: nobody */
 };
 
 #define GROUP_BODIES_MAX 256

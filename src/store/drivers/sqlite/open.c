@@ -1,9 +1,11 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "store/drivers/sqlite/impl.h"
 
@@ -37,18 +39,25 @@ static belay_rc check_local(const char *folder, struct belay_error *err)
     return BELAY_OK;
 }
 
+/* NUL-terminated; failed when there is no memory. */
+static void folder_of(const char *path, struct buf *out)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+
+    buf_append(out, slash ? bytes_of(path, len ? len : 1) : bytes_str("."));
+    buf_append_char(out, '\0');
+}
+
 static belay_rc check_path(const char *path, struct belay_error *err)
 {
     struct stat st;
-    const char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) : 0;
     CLEANUP(buf_release) struct buf folder = { .ptr = NULL };
 
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
         return err_reason(err, BELAY_UNAVAILABLE, "directory",
                           "sqlite: %s: is a directory, not a file", path);
-    buf_append(&folder, slash ? bytes_of(path, len ? len : 1) : bytes_str("."));
-    buf_append_char(&folder, '\0');
+    folder_of(path, &folder);
     if (folder.failed)
         return err_no_memory(err, "a path");
     if (stat((const char *)folder.ptr, &st))
@@ -220,6 +229,42 @@ static int count_pages(void *arg, sqlite3 *db, const char *name, int pages)
     return SQLITE_OK;
 }
 
+/* The settings that promises rest on, read back (X1). */
+static belay_rc check_durable(struct sqlite_store *s, struct belay_error *err)
+{
+    int64_t sync = 0, wal = 0;
+    belay_rc rc = ask(s->writer, "PRAGMA synchronous", &sync, err);
+
+    if (!rc)
+        rc = ask(s->writer, "SELECT journal_mode = 'wal' FROM pragma_journal_mode",
+                 &wal, err);
+    if (!rc && s->path && (sync != 2 || wal != 1))
+        rc = err_reason(err, BELAY_UNAVAILABLE, "durability",
+                        "sqlite: the file cannot be written durably here");
+    return rc;
+}
+
+/* SQLite syncs the folder when it creates a file and lives to sync that.  Who finds the
+ * file there, after one that did not, must not rely on its name before this. */
+static belay_rc sync_folder(struct sqlite_store *s, struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf folder = { .ptr = NULL };
+
+    if (!s->path)
+        return BELAY_OK;
+    folder_of(sqlite3_db_filename(s->writer->db, NULL), &folder);
+    if (folder.failed)
+        return err_no_memory(err, "a path");
+    int fd = open((const char *)folder.ptr, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return BELAY_OK; /* not ours to read: then SQLite could not sync it either */
+    int failed = fsync(fd) && errno != EINVAL ? errno : 0;
+    close(fd);
+    return failed ? err_reason(err, BELAY_UNAVAILABLE, "disk", "sqlite: folder %s: %s",
+                               (const char *)folder.ptr, strerror(failed))
+                  : BELAY_OK;
+}
+
 /* Everything that must not meet another process: under the file lock. */
 static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
 {
@@ -232,6 +277,10 @@ static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
         rc = check_schema(s->writer, err);
     if (!rc)
         rc = wal_recover(s, err);
+    if (!rc)
+        rc = check_durable(s, err);
+    if (!rc)
+        rc = sync_folder(s, err);
     if (!rc) {
         (void)sqlite3_set_authorizer(s->writer->db, authorise, NULL);
         (void)sqlite3_wal_hook(s->writer->db, count_pages, s);
@@ -367,6 +416,10 @@ static belay_rc open_files(struct sqlite_store *s, const char *path,
         rc = open_writer(s, err);
     if (!rc && s->path)
         rc = wakefile_open(&s->wakefile, path, s->d.hub, err);
+    if (rc == BELAY_POISONED) { /* there is no handle yet that could be */
+        rc = BELAY_UNAVAILABLE;
+        err->code = rc;
+    }
     return rc;
 }
 

@@ -50,5 +50,5 @@ belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err)
     if (!s->path)
         return BELAY_OK;
     (void)checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
-    return atomic_load(&s->poisoned) ? store_poisoned(err) : BELAY_OK;
+    return atomic_load(&s->poisoned) ? conn_error(s->writer, "recover", err) : BELAY_OK;
 }
