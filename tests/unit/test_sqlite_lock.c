@@ -513,9 +513,44 @@ static void a_lost_descriptor_is_an_error(struct tap *t)
     place_close(&p);
 }
 
+/* Takes the lock, forks a child that outlives it, and dies: the child must not keep what
+ * the dead one held. */
+static void a_forked_child_keeps_nothing(struct tap *t)
+{
+    struct place p;
+    struct file_lock l;
+    pid_t holder = 0;
+
+    if (!place_open(t, &p))
+        return;
+    holder = fork();
+    if (holder == 0) {
+        struct file_lock mine;
+        if (file_lock_open(&mine, p.db, &p.clock, NULL) || file_lock_take(&mine, NULL))
+            _exit(1);
+        pid_t child = fork();
+        if (child == 0) {
+            file_lock_close(&mine); /* closed before: takes nobody else's descriptor */
+            await(&p, &p.shared->go);
+            _exit(0);
+        }
+        _exit(child > 0 ? 0 : 1); /* still holding it */
+    }
+    reap(t, &holder, 1);
+    if (lock_open(t, &p, &l)) {
+        TAP_EQ(t, file_lock_take(&l, NULL), BELAY_OK); /* or this waits for ever */
+        file_lock_release(&l);
+        file_lock_close(&l);
+    }
+    atomic_store(&p.shared->go, 1);
+    place_close(&p);
+}
+
 static const struct tap_case cases[] = {
     { "processes exclude each other", processes_exclude_each_other },
     { "a killed holder frees it", a_killed_holder_frees_it },
+    { "a forked child does not keep a dead parent's lock",
+      a_forked_child_keeps_nothing },
     { "signals do not disturb a wait", signals_do_not_disturb_a_wait },
     { "who waits goes before who released", who_waits_goes_first },
     { "nobody starves", nobody_starves },

@@ -299,6 +299,34 @@ static belay_rc harden(struct conn *c, struct belay_error *err)
                                                           : BELAY_OK;
 }
 
+/* After set-up nothing but our statements may run. */
+static int authorise(void *arg, int action, const char *a, const char *b, const char *c,
+                     const char *d)
+{
+    (void)arg;
+    (void)a;
+    (void)b;
+    (void)c;
+    (void)d;
+    switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+    case SQLITE_TRANSACTION:
+    case SQLITE_FUNCTION:
+        return SQLITE_OK;
+    default:
+        return SQLITE_DENY;
+    }
+}
+
+void conn_restrict(struct conn *c)
+{
+    (void)sqlite3_set_authorizer(c->db, authorise, NULL);
+}
+
 belay_rc conn_open(struct sqlite_store *s, bool create, struct conn **out,
                    struct belay_error *err)
 {
@@ -335,10 +363,14 @@ belay_rc reader_take(struct sqlite_store *s, struct conn **out, struct belay_err
         s->n_readers--;
     }
     pthread_mutex_unlock(&s->readers_mutex);
-    belay_rc rc = c ? BELAY_OK : conn_open(s, false, &c, err);
-    if (!rc)
-        *out = c;
-    return rc;
+    if (!c) {
+        belay_rc rc = conn_open(s, false, &c, err);
+        if (rc)
+            return rc;
+        conn_restrict(c);
+    }
+    *out = c;
+    return BELAY_OK;
 }
 
 void reader_give_back(struct sqlite_store *s, struct conn *c)

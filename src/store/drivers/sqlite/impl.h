@@ -8,6 +8,7 @@
  *   group.c     many bodies, one write transaction, one fsync
  *   wal.c       checkpoints
  *   walk.c      everything in a namespace
+ *   forked.c    what a forked child must not keep
  *   lock.c      one writer among all processes
  *   wakefile.c  wake-ups among them
  *
@@ -160,6 +161,8 @@ const char *sql_plain(enum plain_sql which);
 
 MUST_USE belay_rc conn_open(struct sqlite_store *s, bool create, struct conn **out,
                             struct belay_error *err);
+/* From now on only our own statements run on it: no PRAGMA, no ATTACH, no DDL. */
+void conn_restrict(struct conn *c);
 void conn_close(struct conn *c); /* takes NULL */
 
 /* A reader's connection from the pool, or a new one; and back, its snapshot ended. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store/drivers/sqlite/beside.h"
+#include "store/drivers/sqlite/forked.h"
 
 #define TURNSTILE 0
 #define WRITE 1
@@ -67,7 +68,12 @@ belay_rc file_lock_open(struct file_lock *l, const char *database_path,
     int fd;
     belay_rc rc = beside_open(&fd, database_path, "-belay", "lock file", err);
 
-    if (!rc)
+    if (rc)
+        return rc;
+    rc = forked_watch(fd, err);
+    if (rc)
+        (void)close(fd);
+    else
         *l = (struct file_lock){ .fd = fd, .clock = *clock };
     return rc;
 }
@@ -151,7 +157,7 @@ bool file_lock_holder(const struct file_lock *l, char *out, size_t len)
 void file_lock_close(struct file_lock *l)
 {
     if (l->fd >= 0)
-        close(l->fd);
+        forked_close(l->fd);
     l->fd = -1;
     l->held = false;
 }

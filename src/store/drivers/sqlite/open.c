@@ -198,29 +198,6 @@ static belay_rc check_schema(struct conn *c, struct belay_error *err)
     return rc;
 }
 
-/* After set-up nothing but our statements may run. */
-static int authorise(void *arg, int action, const char *a, const char *b, const char *c,
-                     const char *d)
-{
-    (void)arg;
-    (void)a;
-    (void)b;
-    (void)c;
-    (void)d;
-    switch (action) {
-    case SQLITE_SELECT:
-    case SQLITE_READ:
-    case SQLITE_INSERT:
-    case SQLITE_UPDATE:
-    case SQLITE_DELETE:
-    case SQLITE_TRANSACTION:
-    case SQLITE_FUNCTION:
-        return SQLITE_OK;
-    default:
-        return SQLITE_DENY;
-    }
-}
-
 static int count_pages(void *arg, sqlite3 *db, const char *name, int pages)
 {
     (void)db;
@@ -265,6 +242,17 @@ static belay_rc sync_folder(struct sqlite_store *s, struct belay_error *err)
                   : BELAY_OK;
 }
 
+/* A new file is its owner's alone.  SQLite would make it by the umask; a file that is
+ * there already is left to SQLite (opening it here would drop its locks at close), and
+ * what is wrong with the path is said better by it, too. */
+static void create_private(const char *path)
+{
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+
+    if (fd >= 0)
+        (void)close(fd);
+}
+
 /* Everything that must not meet another process: under the file lock. */
 static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
 {
@@ -272,6 +260,7 @@ static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
 
     if (rc)
         return rc;
+    create_private(s->path);
     rc = conn_open(s, true, &s->writer, err);
     if (!rc)
         rc = check_schema(s->writer, err);
@@ -282,7 +271,7 @@ static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
     if (!rc)
         rc = sync_folder(s, err);
     if (!rc) {
-        (void)sqlite3_set_authorizer(s->writer->db, authorise, NULL);
+        conn_restrict(s->writer);
         (void)sqlite3_wal_hook(s->writer->db, count_pages, s);
     }
     file_lock_release(&s->lock);

@@ -36,7 +36,7 @@
 #include "store/drivers/sqlite/beside.h"
 
 #define PAGE 4096
-#define MAGIC                                                              \
+#define MAGIC \
     UINT32_C(0x424c5701) /* "BLW", version 1 of the layout and of the hash \
                           */
 #define N_BUCKETS 512    /* a multiple of the hub's, so that waking is short */
