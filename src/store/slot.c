@@ -44,33 +44,6 @@ static bool is_in_body(struct txn *t, const struct slot *s)
     return t->rows.n > 0 && (slot_ref(t, s, &ref) || txn_find_row(t, &ref));
 }
 
-static belay_rc slot_take(struct txn *t, struct slot **out)
-{
-    struct space *sp = t->space;
-    struct slot *s = slot_reuse(sp);
-
-    while (s && is_in_body(t, s)) {
-        free(s);
-        s = slot_reuse(sp);
-    }
-    if (!s) {
-        s = calloc(1, sizeof(*s));
-        if (!s)
-            return txn_no_memory(t);
-        int64_t now_ms = 0;
-        belay_rc rc = txn_now(t, &now_ms);
-        if (!rc)
-            rc = id_mint_next(&sp->store->mint, "slt_", now_ms,
-                              &sp->store->options.random, s->owner, &t->err);
-        if (rc) {
-            free(s);
-            return txn_broken(t, rc);
-        }
-    }
-    *out = s;
-    return BELAY_OK;
-}
-
 static void slot_give_back(struct space *sp, struct slot *s)
 {
     pthread_mutex_lock(&sp->mutex);
@@ -94,30 +67,115 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
     if (rc)
         return rc;
 
-    bool fresh = s->ver == 0;
-    bool touch = fresh || now_ms - s->touched_at_ms >= TOUCH_MS;
+    bool touch = now_ms - s->touched_at_ms >= TOUCH_MS;
     v[SLOT_OWNER] = value_str(s->owner);
     v[SLOT_N] = value_i64(s->n + 1);
     v[SLOT_ABORTED] = value_i64(aborted);
     v[SLOT_TOUCHED_AT_MS] = value_i64(touch ? now_ms : s->touched_at_ms);
     plan->guards[plan->n_guards++] = (struct guard){ .ref = ref, .ver = s->ver };
     plan->effects[plan->n_effects++] = (struct effect){
-        .kind = fresh ? EFFECT_INSERT : EFFECT_PUT,
+        .kind = EFFECT_PUT,
         .row = { .ref = ref,
-                 .ver =
-                     fresh ? (int64_t)(rng_next(&t->store->rng) >> 16) + 1 : s->ver + 1,
+                 .ver = s->ver + 1,
                  .v = v,
                  .changed = (1U << SLOT_N) | (1U << SLOT_ABORTED) |
                             (1U << SLOT_TOUCHED_AT_MS) },
     };
     if (touch)
         plan->effects[plan->n_effects++] = (struct effect){
-            .kind = fresh ? EFFECT_RANK_ADD : EFFECT_RANK_MOVE,
+            .kind = EFFECT_RANK_MOVE,
             .rank = { .index = bytes_str(SLOT_INDEX),
                       .member = v[SLOT_OWNER].b,
                       .old_rank = s->touched_at_ms,
                       .rank = now_ms },
         };
+    return BELAY_OK;
+}
+
+/* --- new slots --- */
+
+/* Writes the row of a new slot, in a commit of its own.  Work never rides on the absence
+ * of a slot's row: once the row was pruned, "applied, then pruned" would look like "never
+ * applied". */
+static belay_rc slot_write_row(struct txn *t, struct slot *s, int64_t now_ms)
+{
+    struct value v[SLOT_COLUMNS] = { [SLOT_OWNER] = value_str(s->owner),
+                                     [SLOT_N] = value_i64(0),
+                                     [SLOT_ABORTED] = value_i64(0),
+                                     [SLOT_TOUCHED_AT_MS] = value_i64(now_ms) };
+    struct guard guard = { .ver = 0 };
+    struct effect effects[SLOT_EFFECTS] = {
+        { .kind = EFFECT_INSERT,
+          .row = { .ver = (int64_t)(rng_next(&t->store->rng) >> 16) + 1, .v = v } },
+        { .kind = EFFECT_RANK_ADD,
+          .rank = { .index = bytes_str(SLOT_INDEX),
+                    .member = v[SLOT_OWNER].b,
+                    .rank = now_ms } },
+    };
+    struct effect_result results[SLOT_EFFECTS] = { { .known = false } };
+    struct plan plan = { .id = t->id,
+                         .ns = t->space->name,
+                         .guards = &guard,
+                         .n_guards = 1,
+                         .effects = effects,
+                         .n_effects = SLOT_EFFECTS };
+    struct plan_result result = { .effects = results };
+    void *attempt = arena_zalloc(t->arena, 1, t->driver->attempt_size);
+
+    if (!attempt)
+        return txn_no_memory(t);
+    belay_rc rc = slot_ref(t, s, &guard.ref);
+    effects[0].row.ref = guard.ref;
+    if (!rc)
+        rc = driver_begin(t->driver, attempt, t->space->name, &t->err);
+    if (rc)
+        return rc;
+    rc = driver_commit(t->driver, attempt, &plan, &result, &t->err);
+    driver_end(t->driver, attempt);
+    if (!rc && result.conflict) /* somebody has our minted id: as good as lost */
+        rc = BELAY_UNKNOWN_OUTCOME;
+    s->ver = effects[0].row.ver;
+    s->touched_at_ms = now_ms;
+    return rc;
+}
+
+/* A new slot.  If the reply to its row is lost, the row is left to be pruned and another
+ * id is tried: nothing depends on it yet. */
+static belay_rc slot_make(struct txn *t, int64_t now_ms, struct slot **out)
+{
+    struct store *store = t->space->store;
+    struct slot *s = calloc(1, sizeof(*s));
+    belay_rc rc = BELAY_UNKNOWN_OUTCOME;
+
+    if (!s)
+        return txn_no_memory(t);
+    for (int i = 0; i < RESOLVE_TRIES && rc == BELAY_UNKNOWN_OUTCOME; i++) {
+        rc = id_mint_next(&store->mint, "slt_", now_ms, &store->options.random,
+                          s->owner, &t->err);
+        if (!rc)
+            rc = slot_write_row(t, s, now_ms);
+    }
+    if (!rc) {
+        *out = s;
+        return BELAY_OK;
+    }
+    free(s);
+    if (rc == BELAY_UNKNOWN_OUTCOME) /* of the slot's row; the work was never sent */
+        rc = err_set(&t->err, BELAY_UNAVAILABLE, "commit: the store does not answer");
+    return txn_broken(t, rc);
+}
+
+static belay_rc slot_take(struct txn *t, int64_t now_ms, struct slot **out)
+{
+    struct slot *s = slot_reuse(t->space);
+
+    while (s && is_in_body(t, s)) {
+        free(s);
+        s = slot_reuse(t->space);
+    }
+    if (!s)
+        return slot_make(t, now_ms, out);
+    *out = s;
     return BELAY_OK;
 }
 
@@ -139,7 +197,7 @@ static belay_rc write_aborted(struct txn *t, void *attempt, const struct slot *s
                               int64_t now_ms)
 {
     struct guard guards[SLOT_GUARDS];
-    struct effect effects[SLOT_EFFECTS] = { { .kind = EFFECT_INSERT } };
+    struct effect effects[SLOT_EFFECTS] = { { .kind = EFFECT_PUT } };
     struct effect_result results[SLOT_EFFECTS] = { { .known = false } };
     struct plan plan = { .id = t->id, .ns = t->space->name };
     struct plan_result result = { .effects = results };
@@ -169,9 +227,12 @@ static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms, enum fat
         *out = row_i64(row, SLOT_ABORTED, 0) ? NOT_APPLIED : APPLIED;
         slot_adopt(s, row);
         known = true;
-    } else if (!row == (s->ver == 0)) {
+    } else if (row) {
         /* Whatever becomes of this write, the next look tells: it may be lost, too. */
         (void)write_aborted(t, attempt, s, now_ms);
+    } else {
+        *out = NOT_KNOWN; /* pruned: an hour has passed since it was used */
+        known = true;
     }
 out:
     driver_end(t->driver, attempt);
@@ -217,6 +278,7 @@ static enum verdict resolved(struct txn *t, struct slot *s, int64_t now_ms,
     t->rc = BELAY_OK;
     if (fate == NOT_KNOWN) {
         *reusable = false;
+        txn_post_topics(t);
         t->rc = err_set(&t->err, BELAY_UNKNOWN_OUTCOME,
                         "commit: its reply was lost and could not be found out");
     }
@@ -233,7 +295,7 @@ enum verdict slot_commit(struct txn *t)
 
     t->rc = txn_now(t, &now_ms);
     if (!t->rc)
-        t->rc = slot_take(t, &s);
+        t->rc = slot_take(t, now_ms, &s);
     if (t->rc)
         return DONE;
     t->rc = add_slot(t, s, false, now_ms, &plan);

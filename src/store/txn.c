@@ -217,6 +217,8 @@ static belay_rc run(struct txn *t)
             rc = driver_submit(t->driver, &t->job, &t->err);
         else
             run_once(&t->job);
+        if (rc == BELAY_UNKNOWN_OUTCOME)
+            txn_post_topics(t);
         if (rc)
             break;
         if (t->verdict == DONE) {
@@ -250,6 +252,7 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     t.body = body;
     t.arg = arg;
     t.run = 0;
+    t.topics = NULL;
     t.err.size = sizeof(t.err);
     t.err.code = BELAY_OK;
     belay_rc rc = run(&t);

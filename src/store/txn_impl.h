@@ -22,8 +22,8 @@
 struct slot {
     struct slot *next;
     char owner[ID_MAX];
-    int64_t n;   /* number of the last commit known to be in the slot; 0: no row yet */
-    int64_t ver; /* of the slot's row; 0: no row yet */
+    int64_t n;   /* number of the last commit known to be in the slot */
+    int64_t ver; /* of the slot's row */
     int64_t touched_at_ms;
 };
 
@@ -197,6 +197,8 @@ MUST_USE belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *o
                                 struct plan_result *result);
 /* Hands sums, positions and wake-ups of the run out, once it stands. */
 void txn_hand_out(struct txn *t);
+/* Wake-ups alone, when it may stand: one too many does no harm. */
+void txn_post_topics(struct txn *t);
 
 /* --- slot.c --- */
 

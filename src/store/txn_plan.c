@@ -164,6 +164,11 @@ void txn_hand_out(struct txn *t)
         if (op->pos)
             *op->pos = (struct txn_pos){ .known = r->known, .pos = r->pos };
     }
+    txn_post_topics(t);
+}
+
+void txn_post_topics(struct txn *t)
+{
     for (struct txn_topic *w = t->topics; w; w = w->next)
         driver_wake(t->driver, t->space->name, w->topic);
 }

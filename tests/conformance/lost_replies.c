@@ -81,20 +81,29 @@ static void settle(struct harness *h, int64_t done)
     TAP_EQ(h->t, times_done(h), done);
 }
 
-static void one_loss(struct tap *t, enum fault_kind kind, unsigned late, bool first_use)
+/* Which commit is hit: that of a slot's own row, the first one under a slot, or one under a
+ * slot that was used before. */
+enum hit_commit { HIT_SLOT_ROW, HIT_FIRST_USE, HIT_LATER_USE };
+
+static void one_loss(struct tap *t, enum fault_kind kind, unsigned late,
+                     enum hit_commit hit)
 {
+    bool first_use = hit != HIT_LATER_USE;
     CLEANUP(harness_close) struct harness h;
     struct store *store;
     struct space *sp;
     struct deed c;
     if (open_for(&h, t, first_use, &store, &sp)) {
-        arm(&h, kind, 1, late);
+        arm(&h, kind, hit == HIT_FIRST_USE ? 2 : 1, late);
         CHECK_RC(&h, do_deed(&h, sp, &c), BELAY_OK);
         TAP_EQ(t, fault_count(h.faulty), 1);
         TAP_OK(t, c.runs == 1 || c.sum.known); /* applied, or run again and known */
-        if (kind == FAULT_AFTER)
+        if (hit ==
+            HIT_SLOT_ROW) /* another slot is made; the work knows nothing of it */
+            TAP_OK(t, c.runs == 1 && c.sum.known && c.pos.known);
+        else if (kind == FAULT_AFTER)
             TAP_OK(t, c.runs == 1 && !c.sum.known && !c.pos.known);
-        if (kind == FAULT_LOST)
+        else if (kind == FAULT_LOST)
             TAP_OK(t, c.runs == 2 && c.sum.known && c.pos.known);
         TAP_EQ(t, times_done(&h), 1);
         /* The caller goes on; what is late arrives between its commits. */
@@ -110,26 +119,25 @@ static void one_loss(struct tap *t, enum fault_kind kind, unsigned late, bool fi
 
 static void never_arrives(struct tap *t)
 {
-    one_loss(t, FAULT_LOST, 0, true);
-    one_loss(t, FAULT_LOST, 0, false);
+    for (int hit = HIT_SLOT_ROW; hit <= HIT_LATER_USE; hit++)
+        one_loss(t, FAULT_LOST, 0, (enum hit_commit)hit);
 }
 
 static void arrives_unheard(struct tap *t)
 {
-    one_loss(t, FAULT_AFTER, 0, true);
-    one_loss(t, FAULT_AFTER, 0, false);
+    for (int hit = HIT_SLOT_ROW; hit <= HIT_LATER_USE; hit++)
+        one_loss(t, FAULT_AFTER, 0, (enum hit_commit)hit);
 }
 
 /* From "before the resolver looks" over "between its look and its write" to "after the
  * caller has gone on". */
 static void arrives_late(struct tap *t)
 {
-    for (unsigned late = 0; late <= 24; late++) {
-        one_loss(t, FAULT_LATE, late, true);
-        one_loss(t, FAULT_LATE, late, false);
+    for (int hit = HIT_SLOT_ROW; hit <= HIT_LATER_USE; hit++) {
+        for (unsigned late = 0; late <= 24; late++)
+            one_loss(t, FAULT_LATE, late, (enum hit_commit)hit);
+        one_loss(t, FAULT_LATE, 1000, (enum hit_commit)hit);
     }
-    one_loss(t, FAULT_LATE, 1000, true);
-    one_loss(t, FAULT_LATE, 1000, false);
 }
 
 /* --- the resolver's own reply is lost, too --- */

@@ -108,6 +108,8 @@ const char *rig_integrity(const struct rig *r, char out[128])
         (void)sqlite3_finalize(st);
     }
     (void)sqlite3_close(db);
+    for (char *c = strchr(out, '\n'); c; c = strchr(c, '\n'))
+        *c = ' ';
     return out;
 }
 

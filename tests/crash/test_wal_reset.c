@@ -24,6 +24,10 @@
 /* How long the checkpointer waits for the other one, who may be kept out. */
 #define PATIENCE_US ((int64_t)100000)
 
+/* The log after the window must grow past its old end before the next checkpoint. */
+#define STEPS_BEFORE 6
+#define STEPS_AFTER 16
+
 struct plan_of_run {
     uint64_t seed, rounds, seconds;
 };
@@ -111,9 +115,11 @@ static void plain_sqlite_loses(struct tap *t)
     r.armed = true;
     (void)sqlite3_wal_checkpoint_v2(b, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     TAP_EQ(t, r.met, 1);
-    for (int i = 0; i < 8; i++)
+    /* Past the old end, so that the next checkpoint copies what comes after it only;
+     * the commit that follows begins the log anew over what was not copied. */
+    for (int i = 0; i < 60; i++)
         insert(&r);
-    (void)sqlite3_wal_checkpoint_v2(r.a, NULL, SQLITE_CHECKPOINT_RESTART, NULL, NULL);
+    (void)sqlite3_wal_checkpoint_v2(r.a, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     insert(&r);
     (void)sqlite3_close(b);
     (void)sqlite3_close(r.a);
@@ -274,14 +280,16 @@ static bool fight(struct tap *t, bool locked, struct duel *d, char why[200])
         without_lock(&d->checkpointer);
         without_lock(&d->committer);
     }
-    for (int i = 0; i < 4; i++)
-        d->failed += !take_step(&d->checkpointer, 0, false, &d->acked[0]);
     TAP_EQ(t, pthread_create(&thread, NULL, commit_when_asked, d), 0);
+    for (int i = 0; i < STEPS_BEFORE; i++) {
+        d->failed += !take_step(&d->checkpointer, 0, false, &d->acked[0]);
+        (void)ask_for_step(d, false, 100 * PATIENCE_US);
+    }
     atomic_store(&d->armed, true);
     d->failed += !take_step(&d->checkpointer, 0, true, &d->acked[0]);
     atomic_store(&d->armed, false);
-    for (int i = 0; i < 6; i++)
-        (void)ask_for_step(d, i == 5, 10 * PATIENCE_US);
+    for (int i = 0; i < STEPS_AFTER; i++)
+        (void)ask_for_step(d, i == STEPS_AFTER - 3, 100 * PATIENCE_US);
     pthread_mutex_lock(&d->mutex);
     d->stop = true;
     pthread_cond_broadcast(&d->moved);

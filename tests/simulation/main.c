@@ -232,7 +232,9 @@ int main(int argc, char **argv)
     struct options o = { .mode = SEEDS,
                          .from = 1,
                          .to = 1000,
-                         .setup = { .ops = 60, .faults = (1U << SIM_FAULTS) - 1 } };
+                         .setup = { .ops = 60,
+                                    .faults = (1U << SIM_FAULTS) - 1,
+                                    .prune = PRUNE_ANY_TIME } };
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!parse(&o, argc, argv))

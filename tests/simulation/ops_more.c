@@ -137,7 +137,8 @@ static struct bytes blob_content(unsigned which, char name[SHA256_HEX_LEN + 1])
 static bool is_store_trouble(const struct sim *s, belay_rc rc)
 {
     return (rc == BELAY_UNAVAILABLE &&
-            (s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0)) ||
+            (s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0 ||
+             s->swarm.loses_replies)) ||
            (rc == BELAY_UNKNOWN_OUTCOME && s->swarm.loses_replies) ||
            rc == BELAY_CONTENTION;
 }
@@ -280,8 +281,8 @@ static void prune(struct actor *a)
         refuse(a, "pruning slots", rc);
 }
 
-/* Prunes slots unused for an hour.  Unless the setup says otherwise, only while nobody
- * waits to learn what became of a commit: docs/simulation.md says why. */
+/* Prunes slots unused for an hour, at any time or (--prune 0) only while nobody waits to
+ * learn what became of a commit. */
 void op_prune(struct actor *a)
 {
     struct sim *s = a->sim;

@@ -77,8 +77,11 @@ static bool is_allowed(const struct sim *s, const struct call *c, belay_rc rc)
 
     if (rec && rec->answered && rc == rec->answer)
         return true;
+    /* Also when the replies to a new slot's row are lost again and again: nothing else
+     * was sent then. */
     if (rc == BELAY_UNAVAILABLE)
-        return s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0;
+        return s->swarm.rate[SIM_UNAVAILABLE] > 0 || s->swarm.rate[SIM_OUTAGE] > 0 ||
+               s->swarm.loses_replies;
     if (rc == BELAY_UNKNOWN_OUTCOME)
         return c->lost > 0;
     if (rc == BELAY_TIMEOUT || rc == BELAY_CANCELLED)
