@@ -1,7 +1,9 @@
 #include "oom.h"
 
 #include <jansson.h>
+#include <malloc.h>
 #include <openssl/crypto.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -88,8 +90,53 @@ static void ssl_free(void *p, const char *file, int line)
     free(p);
 }
 
+static void *lite_malloc(int n)
+{
+    return __wrap_malloc((size_t)n);
+}
+
+static void *lite_realloc(void *p, int n)
+{
+    return __wrap_realloc(p, (size_t)n);
+}
+
+static int lite_size(void *p)
+{
+    return (int)malloc_usable_size(p);
+}
+
+static int lite_round(int n)
+{
+    return (n + 7) & ~7;
+}
+
+static int lite_init(void *arg)
+{
+    (void)arg;
+    return SQLITE_OK;
+}
+
+static void lite_shutdown(void *arg)
+{
+    (void)arg;
+}
+
+static bool hook_sqlite(void)
+{
+    static const sqlite3_mem_methods methods = { lite_malloc,   free,
+                                                 lite_realloc,  lite_size,
+                                                 lite_round,    lite_init,
+                                                 lite_shutdown, NULL };
+
+    /* Without a lookaside buffer every allocation comes by here. */
+    return sqlite3_config(SQLITE_CONFIG_MALLOC, &methods) == SQLITE_OK &&
+           sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0) == SQLITE_OK;
+}
+
 bool oom_hook_libraries(void)
 {
     json_set_alloc_funcs(__wrap_malloc, free);
+    if (!hook_sqlite())
+        return false;
     return CRYPTO_set_mem_functions(ssl_malloc, ssl_realloc, ssl_free) == 1;
 }

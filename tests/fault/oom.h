@@ -11,7 +11,7 @@ void oom_arm(unsigned long n, bool for_ever);
 /* Disarms and tells whether an allocation failed since oom_arm. */
 bool oom_disarm(void);
 
-/* Lets OpenSSL and Jansson allocate through the same counter; call it first in main. */
+/* Lets OpenSSL, Jansson and SQLite allocate through the same counter; call it first in main. */
 bool oom_hook_libraries(void);
 
 #endif /* TESTS_OOM_H */

@@ -5,15 +5,19 @@
 #include "oom.h"
 #include "store/blob.h"
 #include "store/drivers/memory.h"
+#include "store/drivers/sqlite.h"
 #include "store/dump.h"
 #include "store/fault.h"
 #include "store/trace.h"
 #include "tap.h"
 #include "things.h"
 
-/* A store under test.  wrapped: with decorators, so that commit slots are used, too. */
+/* A store under test: in memory, the same with decorators (so that commit slots are used,
+ * too), or SQLite. */
+enum kind { MEMORY, WRAPPED, SQLITE };
+
 struct bench {
-    bool wrapped;
+    enum kind kind;
     struct fake_clock clock;
     struct fake_random random;
     struct driver *driver;
@@ -44,9 +48,10 @@ static belay_rc bench_open(struct bench *b, struct belay_error *err)
     struct store_options options = { .schema = &schema_things,
                                      .clock = config.clock,
                                      .random = config.random };
-    belay_rc rc = memory_open(&b->driver, &config, err);
+    belay_rc rc = b->kind == SQLITE ? sqlite_open(&b->driver, ":memory:", &config, err)
+                                    : memory_open(&b->driver, &config, err);
 
-    if (!rc && b->wrapped)
+    if (!rc && b->kind == WRAPPED)
         rc = wrap(b, err);
     if (!rc)
         rc = store_open(&b->store, b->driver, &options, err);
@@ -205,7 +210,8 @@ static bool prepare(struct tap *t, struct bench *b)
 /* What is tried. */
 struct trial {
     belay_rc (*op)(struct bench *b, struct belay_error *err);
-    bool wrapped;
+    enum kind kind;
+    unsigned long step;  /* every so many allocations; 0: all of them */
     bool leaves_garbage; /* a failure may leave something that nobody can see as a blob
                           */
     belay_rc also;       /* a code that is as good as no_memory */
@@ -216,7 +222,7 @@ struct trial {
 static bool fail_at(struct tap *t, const struct trial *trial, unsigned long n,
                     bool for_ever)
 {
-    struct bench b = { .wrapped = trial->wrapped };
+    struct bench b = { .kind = trial->kind };
     CLEANUP(buf_release) struct buf before = { .ptr = NULL };
     CLEANUP(buf_release) struct buf after = { .ptr = NULL };
     struct belay_error err = { .code = 0 };
@@ -246,7 +252,7 @@ static void fail_everywhere(struct tap *t, const struct trial *trial)
     for (int for_ever = 0; for_ever < 2; for_ever++) {
         unsigned long n = 1;
         while (fail_at(t, trial, n, for_ever))
-            n++;
+            n += trial->step ? trial->step : 1;
         printf("# %lu allocations, %s\n", n - 1, for_ever ? "for ever" : "once");
         TAP_OK(t, n > 1);
     }
@@ -259,7 +265,13 @@ static void transaction(struct tap *t)
 
 static void transaction_with_slot(struct tap *t)
 {
-    fail_everywhere(t, &(struct trial){ .op = run_all_shapes, .wrapped = true });
+    fail_everywhere(t, &(struct trial){ .op = run_all_shapes, .kind = WRAPPED });
+}
+
+static void transaction_on_sqlite(struct tap *t)
+{
+    fail_everywhere(t,
+                    &(struct trial){ .op = run_all_shapes, .kind = SQLITE, .step = 3 });
 }
 
 /* An upload that was cut short stays as an unfinished upload, for the sweep.  OpenSSL
@@ -290,7 +302,7 @@ static void opening(struct tap *t)
         unsigned long n = 1;
         for (; hit && t->failed == 0; n++) {
             CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-            struct bench b = { .wrapped = mode & 2 };
+            struct bench b = { .kind = mode & 2 ? WRAPPED : MEMORY };
             struct belay_error err = { .code = 0 };
             oom_arm(n, for_ever);
             belay_rc rc = bench_open(&b, &err);
@@ -309,6 +321,7 @@ static void opening(struct tap *t)
 static const struct tap_case cases[] = {
     { "a transaction over every shape survives any failing allocation", transaction },
     { "so does one that commits under a slot", transaction_with_slot },
+    { "so does one on SQLite", transaction_on_sqlite },
     { "so does a blob upload", blob },
     { "so does reading and writing JSON", json },
     { "so does listening", listening },

@@ -26,6 +26,7 @@ static const struct {
     { SQLITE_NOMEM,    BELAY_NO_MEMORY,   false, "" },
     { SQLITE_BUSY,     BELAY_UNAVAILABLE, false, "locked" },
     { SQLITE_LOCKED,   BELAY_UNAVAILABLE, false, "locked" },
+    { SQLITE_PROTOCOL, BELAY_UNAVAILABLE, false, "locked" },
     { SQLITE_READONLY, BELAY_UNAVAILABLE, false, "read_only" },
     { SQLITE_PERM,     BELAY_UNAVAILABLE, false, "permission" },
     { SQLITE_AUTH,     BELAY_UNAVAILABLE, false, "permission" },

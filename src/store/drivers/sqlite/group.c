@@ -17,27 +17,32 @@ bool group_in_turn(const struct sqlite_store *s)
 
 /* --- one write transaction --- */
 
+/* SQLite may have rolled back by itself already. */
+static belay_rc roll_back(struct sqlite_store *s, struct belay_error *err)
+{
+    if (sqlite3_get_autocommit(s->writer->db))
+        return BELAY_OK;
+    return conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", err);
+}
+
 static belay_rc turn_begin(struct sqlite_store *s, struct belay_error *err)
 {
     struct turn *t = &s->turn;
 
     t->wrote = t->broken = false;
     t->bytes = 0;
-    t->why = BELAY_OK;
-    belay_rc rc = conn_run_plain(s->writer, SQL_BEGIN_WRITE, "begin", err);
-    t->open = !rc;
-    return rc;
+    /* One that could not be taken back for want of memory is taken back now. */
+    belay_rc rc = roll_back(s, err);
+    return rc ? rc : conn_run_plain(s->writer, SQL_BEGIN_WRITE, "begin", err);
 }
 
 static void turn_roll_back(struct sqlite_store *s)
 {
     struct belay_error ignored = { .code = 0 };
+    belay_rc rc = roll_back(s, &ignored);
 
-    /* SQLite may have rolled back by itself already. */
-    if (!sqlite3_get_autocommit(s->writer->db) &&
-        conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", &ignored))
+    if (rc && rc != BELAY_NO_MEMORY)
         atomic_store(&s->poisoned, true);
-    s->turn.open = false;
 }
 
 /* Whether nothing may be added to the transaction any more.  After some errors, of
@@ -57,7 +62,6 @@ static belay_rc turn_commit(struct sqlite_store *s, struct belay_error *err)
     bool wrote = s->turn.wrote;
     belay_rc rc = conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
 
-    s->turn.open = false;
     if (!rc)
         return BELAY_OK;
     turn_roll_back(s);
@@ -320,10 +324,8 @@ static belay_rc commit_in_turn(struct sqlite_store *s, const struct plan *plan,
         }
     }
     rc = plan_apply(s->writer, plan, result, err);
-    if (rc) {
+    if (rc)
         s->turn.broken = true;
-        s->turn.why = rc;
-    }
     return rc;
 }
 

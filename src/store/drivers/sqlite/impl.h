@@ -110,10 +110,8 @@ struct group {
 
 /* What the group's leader is doing; it alone touches this, but for `leader`. */
 struct turn {
-    bool open;    /* a write transaction is open */
     bool wrote;   /* a plan was applied in it */
     bool broken;  /* applying failed half-way: it must be rolled back */
-    belay_rc why; /* the code of that failure */
     size_t bytes; /* of the plans applied */
     _Atomic uintptr_t
         leader; /* the thread whose turn it is (pthread_self); 0: nobody */

@@ -60,9 +60,12 @@ static belay_rc check_path(const char *path, struct belay_error *err)
     folder_of(path, &folder);
     if (folder.failed)
         return err_no_memory(err, "a path");
-    if (stat((const char *)folder.ptr, &st))
+    int failed = stat((const char *)folder.ptr, &st) ? errno
+                 : S_ISDIR(st.st_mode)               ? 0
+                                                     : ENOTDIR;
+    if (failed)
         return err_reason(err, BELAY_UNAVAILABLE, "no_folder", "sqlite: folder %s: %s",
-                          (const char *)folder.ptr, strerror(errno));
+                          (const char *)folder.ptr, strerror(failed));
     return check_local((const char *)folder.ptr, err);
 }
 
@@ -253,6 +256,19 @@ static void create_private(const char *path)
         (void)close(fd);
 }
 
+/* What ends a transaction is prepared before any begins: taking one back must not need
+ * memory that is not there. */
+static belay_rc prepare_ends(struct conn *c, struct belay_error *err)
+{
+    static const enum plain_sql ends[] = { SQL_BEGIN_WRITE, SQL_COMMIT, SQL_ROLLBACK };
+
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        if (!conn_plain(c, ends[i], err))
+            return (belay_rc)err->code;
+    }
+    return BELAY_OK;
+}
+
 /* Everything that must not meet another process: under the file lock. */
 static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
 {
@@ -264,6 +280,8 @@ static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
     rc = conn_open(s, true, &s->writer, err);
     if (!rc)
         rc = check_schema(s->writer, err);
+    if (!rc)
+        rc = prepare_ends(s->writer, err);
     if (!rc)
         rc = wal_recover(s, err);
     if (!rc)
