@@ -294,7 +294,8 @@ static belay_rc set_body(struct txn *t, void *arg)
     belay_rc rc = txn_get(t, c->type, v, &row);
 
     if (c->extra)
-        v[NEW_EXTRA] = value_str(c->extra);
+        v[NEW_EXTRA] = c->type == &other_thing ? value_i64(strtoll(c->extra, NULL, 10))
+                                               : value_str(c->extra);
     if (rc || !row)
         return rc ? rc : txn_insert(t, c->type, v);
     struct change changes[] = { { THING_N, v[THING_N] }, { NEW_EXTRA, v[NEW_EXTRA] } };
@@ -314,6 +315,9 @@ static belay_rc get_body(struct txn *t, void *arg)
     if (c->found && c->type == &new_thing && row->v[NEW_EXTRA].kind == VALUE_TEXT)
         (void)snprintf(c->got, sizeof(c->got), "%.*s", (int)row->v[NEW_EXTRA].b.len,
                        (const char *)row->v[NEW_EXTRA].b.ptr);
+    if (c->found && c->type == &other_thing && row->v[NEW_EXTRA].kind != VALUE_NULL)
+        (void)snprintf(c->got, sizeof(c->got), "%lld",
+                       (long long)row->v[NEW_EXTRA].i);
     return rc;
 }
 
@@ -414,8 +418,9 @@ static void another_branch(struct tap *t)
     reopen(t, &r, &new_schema);
     set(t, &r, &new_thing, "a", 1, "kept");
     reopen(t, &r, &other_schema);
-    set(t, &r, &other_thing, "a", 2, NULL);
-    expect(t, &r, &other_thing, "a", 2, "");
+    expect(t, &r, &other_thing, "a", 1, "");
+    set(t, &r, &other_thing, "a", 2, "7");
+    expect(t, &r, &other_thing, "a", 2, "7");
     reopen(t, &r, &new_schema);
     expect(t, &r, &new_thing, "a", 2, "kept");
     rig_release(&r);

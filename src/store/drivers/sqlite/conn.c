@@ -276,6 +276,8 @@ static belay_rc harden(struct conn *c, struct belay_error *err)
         { SQLITE_DBCONFIG_DEFENSIVE, 1 },
         { SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0 },
         { SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0 },
+        { SQLITE_DBCONFIG_DQS_DML, 0 }, /* a column that is not there is no text */
+        { SQLITE_DBCONFIG_DQS_DDL, 0 },
         { SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1 }, /* it would be outside the lock */
     };
     static const struct {

@@ -17,9 +17,9 @@ bool group_in_turn(const struct sqlite_store *s)
 
 /* --- one write transaction --- */
 
-/* SQLite may have rolled back by itself already. */
-static belay_rc roll_back(struct sqlite_store *s, struct belay_error *err)
+belay_rc group_roll_back(struct sqlite_store *s, struct belay_error *err)
 {
+    /* SQLite may have rolled back by itself already. */
     if (sqlite3_get_autocommit(s->writer->db))
         return BELAY_OK;
     return conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", err);
@@ -32,14 +32,14 @@ static belay_rc turn_begin(struct sqlite_store *s, struct belay_error *err)
     t->wrote = t->broken = false;
     t->bytes = 0;
     /* One that could not be taken back for want of memory is taken back now. */
-    belay_rc rc = roll_back(s, err);
+    belay_rc rc = group_roll_back(s, err);
     return rc ? rc : conn_run_plain(s->writer, SQL_BEGIN_WRITE, "begin", err);
 }
 
 static void turn_roll_back(struct sqlite_store *s)
 {
     struct belay_error ignored = { .code = 0 };
-    belay_rc rc = roll_back(s, &ignored);
+    belay_rc rc = group_roll_back(s, &ignored);
 
     if (rc && rc != BELAY_NO_MEMORY)
         atomic_store(&s->poisoned, true);

@@ -230,6 +230,8 @@ belay_rc group_submit(struct driver *d, struct driver_job *job,
 /* driver_ops.commit: inside a turn, or as a turn of its own. */
 belay_rc group_commit(struct driver *d, void *attempt, const struct plan *plan,
                       struct plan_result *result, struct belay_error *err);
+/* Takes back what a turn left open for want of memory; mostly there is nothing. */
+MUST_USE belay_rc group_roll_back(struct sqlite_store *s, struct belay_error *err);
 /* Whether the calling thread is in its turn. */
 bool group_in_turn(const struct sqlite_store *s);
 

@@ -143,7 +143,7 @@ static belay_rc add_missing(struct conn *c, const struct row_type *type,
     if (sql.failed)
         return err_no_memory(err, "a statement");
     belay_rc rc = ask(c, (const char *)sql.ptr, &there, err);
-    if (rc || there == type->n_columns + 2)
+    if (rc)
         return rc;
     if (there == 0) {
         buf_reset(&sql);
@@ -325,7 +325,9 @@ static belay_rc lite_read(struct driver *d, void *attempt, struct read *reads, s
         return store_poisoned(err);
     if (!s->path && !a->writes) {
         pthread_mutex_lock(&s->readers_mutex);
-        belay_rc rc = conn_read(s->writer, a->ns, reads, n, arena, err);
+        belay_rc rc = group_roll_back(s, err);
+        if (!rc)
+            rc = conn_read(s->writer, a->ns, reads, n, arena, err);
         pthread_mutex_unlock(&s->readers_mutex);
         return rc;
     }

@@ -112,7 +112,9 @@ belay_rc sqlite_walk(struct driver *d, struct bytes ns, item_visit *visit, void 
         err = &local;
     if (!s->path) {
         pthread_mutex_lock(&s->readers_mutex);
-        belay_rc rc = walk_all(s->writer, ns, visit, arg, err);
+        belay_rc rc = group_roll_back(s, err);
+        if (!rc)
+            rc = walk_all(s->writer, ns, visit, arg, err);
         pthread_mutex_unlock(&s->readers_mutex);
         return rc;
     }
