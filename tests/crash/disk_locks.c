@@ -66,7 +66,7 @@ int disk_reserved(sqlite3_file *file, int *out)
 /* --- the shared memory of the WAL, gone when nobody maps it any more --- */
 
 int disk_shm_map(sqlite3_file *file, int region, int size, int extend,
-                        void volatile **out)
+                 void volatile **out)
 {
     struct handle *h = (struct handle *)file;
 

@@ -134,7 +134,7 @@ struct tally {
 /* "w<slot>" or "w<slot>.<step>". */
 static bool parse(struct bytes b, unsigned *slot, int64_t *step)
 {
-    char text[32];
+    char text[64];
     long long n = 0;
 
     if (b.len >= sizeof(text))

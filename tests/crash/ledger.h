@@ -26,11 +26,11 @@
 
 struct ledger_step {
     unsigned slot;
-    int64_t step;               /* set by the body */
-    bool checkpoint;            /* a checkpoint follows the commit */
-    struct rig *rig;            /* for that; else may be NULL */
-    uint8_t chunk[5000];        /* must stay until the transaction is over */
-    char id[24], was[24], at[24]; /* names, likewise */
+    int64_t step;                 /* set by the body */
+    bool checkpoint;              /* a checkpoint follows the commit */
+    struct rig *rig;              /* for that; else may be NULL */
+    uint8_t chunk[5000];          /* must stay until the transaction is over */
+    char id[24], was[48], at[48]; /* names, likewise */
     char from[8], to[8];
 };
 

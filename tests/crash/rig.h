@@ -55,7 +55,7 @@ uint64_t option_u64(int *argc, char **argv, const char *name, uint64_t otherwise
 /* Microseconds of the monotonic clock. */
 int64_t now_us(void);
 
-#define CHECK_RC(t, got, want)                           \
+#define CHECK_RC(t, got, want)                             \
     tap_check_str((t), belay_error_info((int)(got))->name, \
                   belay_error_info((int)(want))->name, #got, __FILE__, __LINE__)
 

@@ -263,7 +263,7 @@ static const struct column more_columns[] = {
 static const struct row_type row_more = { "more", 204, 1, MORE_COLUMNS, more_columns, false };
 /* clang-format on */
 
-#define STORE_TYPES \
+#define STORE_TYPES                                                                   \
     &row_namespace, &row_format, &row_epoch, &row_fence_floor, &row_clock, &row_slot, \
         &row_upload, &row_blob
 static const struct row_type *const new_types[] = { STORE_TYPES, &new_thing, &row_part,
@@ -316,8 +316,7 @@ static belay_rc get_body(struct txn *t, void *arg)
         (void)snprintf(c->got, sizeof(c->got), "%.*s", (int)row->v[NEW_EXTRA].b.len,
                        (const char *)row->v[NEW_EXTRA].b.ptr);
     if (c->found && c->type == &other_thing && row->v[NEW_EXTRA].kind != VALUE_NULL)
-        (void)snprintf(c->got, sizeof(c->got), "%lld",
-                       (long long)row->v[NEW_EXTRA].i);
+        (void)snprintf(c->got, sizeof(c->got), "%lld", (long long)row->v[NEW_EXTRA].i);
     return rc;
 }
 

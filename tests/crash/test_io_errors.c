@@ -44,10 +44,10 @@ struct lab {
 
     const struct kind *kind;
     bool sticky, armed, hit;
-    bool opened; /* before, a rollback journal may still be played back */
-    uint64_t left;          /* calls until it happens */
-    bool sync_failed[4];    /* of that part, by a handle that is still open */
-    unsigned synced_again;  /* X5 */
+    bool opened;           /* before, a rollback journal may still be played back */
+    uint64_t left;         /* calls until it happens */
+    bool sync_failed[4];   /* of that part, by a handle that is still open */
+    unsigned synced_again; /* X5 */
 
     int64_t acked, tried;
     unsigned runs, wrong;
@@ -102,8 +102,8 @@ static void complain(struct lab *l, const char *what)
 static void check_error(struct lab *l, belay_rc rc, const char *doing)
 {
     char text[400];
-    bool known = rc == BELAY_POISONED || rc == BELAY_UNKNOWN_OUTCOME ||
-                 rc == BELAY_UNAVAILABLE;
+    bool known =
+        rc == BELAY_POISONED || rc == BELAY_UNKNOWN_OUTCOME || rc == BELAY_UNAVAILABLE;
 
     if (known && strlen(l->rig.err.message) > 8 && (belay_rc)l->rig.err.code == rc)
         return;
@@ -159,9 +159,8 @@ static void work(struct lab *l, struct ledger_step *s)
     }
     l->opened = true;
     for (uint64_t i = 0; i < l->steps && !rc; i++) {
-        *s = (struct ledger_step){ .slot = 0,
-                                   .checkpoint = i % 3 == 2,
-                                   .rig = &l->rig };
+        *s =
+            (struct ledger_step){ .slot = 0, .checkpoint = i % 3 == 2, .rig = &l->rig };
         fake_advance_us(&l->clock, 300000);
         l->tried = l->acked + 1;
         rc = rig_run(&l->rig, ledger_body, s);

@@ -126,8 +126,8 @@ static void *take_steps(void *arg)
         say(w, &m);
     }
     m.said = SAID_FAILED;
-    (void)snprintf(m.text, sizeof(m.text), "%s: %.150s", belay_error_info((int)rc)->name,
-                   err.message);
+    (void)snprintf(m.text, sizeof(m.text), "%s: %.150s",
+                   belay_error_info((int)rc)->name, err.message);
     say(w, &m);
     return NULL;
 }

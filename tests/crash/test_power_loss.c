@@ -304,7 +304,8 @@ static const struct tap_case cases[] = {
       full_on_a_plain_disk },
     { "power loss: nor does one that writes only what it is told",
       full_on_a_powersafe_disk },
-    { "power loss: with synchronous = NORMAL acknowledged commits are lost, so the disk "
+    { "power loss: with synchronous = NORMAL acknowledged commits are lost, so the "
+      "disk "
       "bites",
       normal_loses },
 };

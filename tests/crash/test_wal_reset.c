@@ -247,7 +247,8 @@ static bool duel_check(struct duel *d, char why[200])
     bool fine = ledger_check(&d->checkpointer, &sums, why);
     if (fine && (sums.steps[0] < d->acked[0] || sums.steps[1] < d->acked[1])) {
         fine = false;
-        (void)snprintf(why, 200, "lost: %lld and %lld acknowledged, %lld and %lld there",
+        (void)snprintf(why, 200,
+                       "lost: %lld and %lld acknowledged, %lld and %lld there",
                        (long long)d->acked[0], (long long)d->acked[1],
                        (long long)sums.steps[0], (long long)sums.steps[1]);
     }

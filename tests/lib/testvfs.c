@@ -28,11 +28,9 @@ static int ask_of(sqlite3_file *file, enum vfs_op op, int64_t offset, int amount
                   int flags, bool *half)
 {
     struct shim_file *f = (struct shim_file *)file;
-    struct vfs_call call = { .op = op,
-                             .part = f->part,
-                             .offset = offset,
-                             .amount = amount,
-                             .flags = flags };
+    struct vfs_call call = {
+        .op = op, .part = f->part, .offset = offset, .amount = amount, .flags = flags
+    };
     int rc = ask(f->v, &call);
 
     if (half)

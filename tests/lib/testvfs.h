@@ -35,8 +35,8 @@ struct vfs_call {
     enum vfs_part part;
     int64_t offset; /* VFS_READ, VFS_WRITE; VFS_TRUNCATE: the new size */
     int amount;     /* bytes; VFS_SHM_LOCK: the first slot; VFS_SLEEP: microseconds */
-    int flags;      /* VFS_SHM_LOCK: SQLITE_SHM_*; VFS_LOCK: the lock; VFS_OPEN: flags */
-    bool half;      /* set by the hook: the first half of it is done all the same */
+    int flags; /* VFS_SHM_LOCK: SQLITE_SHM_*; VFS_LOCK: the lock; VFS_OPEN: flags */
+    bool half; /* set by the hook: the first half of it is done all the same */
 };
 
 /* What the operation answers: SQLITE_OK lets it be done.  Called from any thread. */

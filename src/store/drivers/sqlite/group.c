@@ -134,17 +134,9 @@ static void run_together(struct sqlite_store *s, struct member *first,
     answer_all(first, rc, &err);
 }
 
+/* Under the file lock.  *rest are those it did not come to. */
 static void run_turn(struct sqlite_store *s, struct member *first, struct member **rest)
 {
-    struct belay_error err = { .code = 0 };
-    belay_rc rc = atomic_load(&s->poisoned) ? store_poisoned(&err)
-                                            : file_lock_take(&s->lock, &err);
-
-    *rest = NULL;
-    if (rc) {
-        answer_all(first, rc, &err);
-        return;
-    }
     if (!s->path)
         pthread_mutex_lock(&s->readers_mutex); /* readers share the one connection */
     atomic_store(&s->turn.leader, (uintptr_t)pthread_self());
@@ -152,9 +144,6 @@ static void run_turn(struct sqlite_store *s, struct member *first, struct member
     atomic_store(&s->turn.leader, 0);
     if (!s->path)
         pthread_mutex_unlock(&s->readers_mutex);
-    if (!atomic_load(&s->poisoned))
-        wal_after_commit(s);
-    file_lock_release(&s->lock);
 }
 
 /* --- the queue --- */
@@ -198,18 +187,11 @@ static void put_back(struct group *g, struct member *rest)
     g->first = rest;
 }
 
-/* Leads one turn.  Others' members live on their stacks: once one is answered under the
- * mutex it is not touched again. */
-static void lead(struct sqlite_store *s, struct member *self)
+/* Tells the members, and puts those that had no turn back.  Others' members live on their
+ * stacks: once one is answered under the mutex it is not touched again. */
+static void answer_members(struct group *g, struct member *first, struct member *rest,
+                           const struct member *self)
 {
-    struct group *g = &s->group;
-    struct member *rest = NULL;
-
-    pthread_mutex_lock(&g->mutex);
-    struct member *first = take_members(g);
-    pthread_mutex_unlock(&g->mutex);
-    run_turn(s, first, &rest);
-
     pthread_mutex_lock(&g->mutex);
     for (struct member *next, *m = first; m; m = next) {
         next = m->next;
@@ -218,12 +200,45 @@ static void lead(struct sqlite_store *s, struct member *self)
             parker_wake(&m->parker);
     }
     put_back(g, rest);
+    pthread_mutex_unlock(&g->mutex);
+}
+
+static void hand_over(struct group *g)
+{
+    pthread_mutex_lock(&g->mutex);
     g->led = g->first != NULL;
     if (g->led) {
         g->first->state = MEMBER_LEADS;
         parker_wake(&g->first->parker);
     }
     pthread_mutex_unlock(&g->mutex);
+}
+
+/* Leads one turn.  The members are taken when the lock between the processes is held, not
+ * before: whoever comes while it is waited for goes along.  They are answered before the
+ * log is looked after: what they wrote is on the disk. */
+static void lead(struct sqlite_store *s, struct member *self)
+{
+    struct group *g = &s->group;
+    struct belay_error err = { .code = 0 };
+    struct member *rest = NULL;
+    belay_rc rc = atomic_load(&s->poisoned) ? store_poisoned(&err)
+                                            : file_lock_take(&s->lock, &err);
+
+    pthread_mutex_lock(&g->mutex);
+    struct member *first = take_members(g);
+    pthread_mutex_unlock(&g->mutex);
+    if (rc)
+        answer_all(first, rc, &err);
+    else
+        run_turn(s, first, &rest);
+    answer_members(g, first, rest, self);
+    if (!rc) {
+        if (!atomic_load(&s->poisoned))
+            wal_after_commit(s);
+        file_lock_release(&s->lock);
+    }
+    hand_over(g);
 }
 
 static void unlink_member(struct group *g, struct member *m)

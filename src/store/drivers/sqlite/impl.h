@@ -134,6 +134,7 @@ struct sqlite_store {
     struct turn turn;
     atomic_bool poisoned; /* X5 */
     int wal_pages;        /* after the last commit, from the hook */
+    int wal_pages_before; /* after the one before it */
     int64_t wal_full_at;  /* pages at which a passive checkpoint is tried next */
 };
 

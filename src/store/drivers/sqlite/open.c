@@ -138,12 +138,18 @@ static belay_rc add_missing(struct conn *c, const struct row_type *type,
     CLEANUP(buf_release) struct buf sql = { .ptr = NULL };
     int64_t there = 0;
 
-    buf_printf(&sql, "SELECT count(*) FROM pragma_table_info('belay_%s')", type->name);
+    buf_printf(&sql,
+               "SELECT count(*) FROM pragma_table_info('belay_%s')"
+               " WHERE name IN ('ns', 'ver'",
+               type->name);
+    for (unsigned i = 0; i < type->n_columns; i++)
+        buf_printf(&sql, ", '%s'", type->columns[i].name);
+    buf_append_char(&sql, ')');
     buf_append_char(&sql, '\0');
     if (sql.failed)
         return err_no_memory(err, "a statement");
     belay_rc rc = ask(c, (const char *)sql.ptr, &there, err);
-    if (rc)
+    if (rc || there == type->n_columns + 2)
         return rc;
     if (there == 0) {
         buf_reset(&sql);

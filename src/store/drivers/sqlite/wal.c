@@ -22,6 +22,8 @@ static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms)
 {
     int frames = 0, copied = 0;
 
+    if (atomic_load(&s->poisoned))
+        return false;
     (void)sqlite3_busy_timeout(s->writer->db, wait_ms);
     int rc = sqlite3_wal_checkpoint_v2(s->writer->db, NULL, mode, &frames, &copied);
     (void)sqlite3_busy_timeout(s->writer->db, 5000);
@@ -32,16 +34,20 @@ static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms)
 
 void wal_after_commit(struct sqlite_store *s)
 {
+    if (s->wal_pages < s->wal_pages_before && s->wal_full_at > PASSIVE_PAGES)
+        s->wal_full_at = PASSIVE_PAGES; /* the log was begun anew */
+    s->wal_pages_before = s->wal_pages;
     if (!s->path || s->wal_pages < s->wal_full_at)
         return;
     bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
-    if (!done && s->wal_pages >= RESTART_PAGES)
+    /* That all is copied is not enough here: readers that are always up to date keep
+     * the log from being begun anew all the same. */
+    if (s->wal_pages >= RESTART_PAGES)
         done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, RESTART_WAIT_MS);
     for (int i = 0; !done && s->wal_pages >= WAIT_PAGES && i < FULL_WAITS; i++)
         done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, FULL_WAIT_MS);
-    /* All copied: the next commit starts the log again, and so does the count.
-     * Otherwise a reader is in the way: not at every commit, but soon. */
-    s->wal_full_at = done ? PASSIVE_PAGES : (int64_t)s->wal_pages + RETRY_PAGES;
+    /* If a reader is in the way, again soon, but not at every commit. */
+    s->wal_full_at = (int64_t)s->wal_pages + RETRY_PAGES;
 }
 
 belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err)
