@@ -269,7 +269,8 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
 
     if (pass(f, AT_BEGIN) == SIM_UNAVAILABLE)
         return refused(err);
-    own->holder = ++f->sim->next_holder;
+    /* SQLite hides nothing from pickers (rule 6 of driver.h): nobody holds. */
+    own->holder = f->sim->setup->sqlite ? 0 : ++f->sim->next_holder;
     own->ns = ns;
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }

@@ -2,7 +2,8 @@
  *
  *     t_sim [--seeds A..B | --seconds S | --replay FILE|FOLDER... | --shrink SEED
  *            | --check-determinism A..B] [--ops N] [--faults all|none|NAME,...]
- *           [--salt N] [--out FILE] [--prune N] [--verbose] [--progress]
+ *           [--salt N] [--out FILE] [--prune N] [--driver memory|sqlite]
+ *           [--verbose] [--progress]
  *
  * Prints TAP; exits 1 when a rule was broken.
  */
@@ -41,10 +42,12 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
-                    "              --shrink SEED | --check-determinism A..B]\n"
-                    "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
-                    "             [--out FILE] [--prune N] [--verbose]\n");
+    fprintf(
+        stderr,
+        "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
+        "              --shrink SEED | --check-determinism A..B]\n"
+        "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
+        "             [--out FILE] [--prune N] [--driver memory|sqlite] [--verbose]\n");
     return 2;
 }
 
@@ -74,6 +77,9 @@ static bool parse_one(struct options *o, const char *name, const char *value)
         return o->setup.salt = strtoull(value, NULL, 10), true;
     if (strcmp(name, "--faults") == 0)
         return replay_faults(value, &o->setup.faults);
+    if (strcmp(name, "--driver") == 0)
+        return (o->setup.sqlite = strcmp(value, "sqlite") == 0) ||
+               strcmp(value, "memory") == 0;
     if (strcmp(name, "--prune") == 0)
         return o->setup.prune = (unsigned)strtoul(value, NULL, 10), true;
     if (strcmp(name, "--out") == 0)

@@ -133,6 +133,7 @@ struct setup {
     const struct mask *no_ops, *no_faults;
     size_t n_no_ops, n_no_faults;
     unsigned prune; /* 0 or PRUNE_ANY_TIME */
+    bool sqlite;    /* on SQLite in memory, its queue of bodies left aside */
     bool verbose;
 };
 

@@ -5,6 +5,7 @@
 
 #include "sim.h"
 #include "store/drivers/memory.h"
+#include "store/drivers/sqlite.h"
 
 /* --- telling --- */
 
@@ -73,8 +74,10 @@ static bool begin(struct sim *s)
         .clock = front_clock(&s->fronts[0]),
         .random = { .fill = world_fill, .arg = s },
     };
-    if (memory_open(&s->memory, &config, &err)) {
-        violation(s, "answer", "memory_open: %s", err.message);
+    belay_rc rc = s->setup->sqlite ? sqlite_open(&s->memory, ":memory:", &config, &err)
+                                   : memory_open(&s->memory, &config, &err);
+    if (rc) {
+        violation(s, "answer", "opening the driver: %s", err.message);
         return false;
     }
     bool opened = true;
