@@ -23,8 +23,8 @@ enum disk_kind {
     DISK_SYNC,
     DISK_DELETE,
     DISK_LOSE, /* what was unsynced never arrives, though programs still see it */
-    DISK_SYNC_FOLDER,
-    DISK_MARK /* the test's own: something was acknowledged */
+    DISK_SYNC_FOLDER, /* by the driver: see disk.c */
+    DISK_MARK         /* the test's own: something was acknowledged */
 };
 
 struct disk_event {
@@ -67,9 +67,6 @@ void disk_release(struct disk *d);
 
 /* Adds a mark to the record. */
 void disk_mark(struct disk *d, size_t number);
-
-/* All names are safe. */
-void disk_sync_folder(struct disk *d);
 
 /* As a disk whose sync failed does: what was unsynced of this file is not on it and no
  * later sync brings it there. */

@@ -54,17 +54,6 @@ struct lab {
     char what[96]; /* this run, for diagnostics */
 };
 
-/* The driver syncs the folder itself, past SQLite: the linker brings it here. */
-static struct disk *folder_disk;
-int __wrap_fsync(int fd);
-int __wrap_fsync(int fd)
-{
-    (void)fd;
-    if (folder_disk)
-        disk_sync_folder(folder_disk);
-    return 0;
-}
-
 static int strike(void *arg, struct vfs_call *call)
 {
     struct lab *l = arg;
@@ -296,7 +285,6 @@ static void run_kind(struct tap *t, const struct kind *kind)
     l->kind = kind;
     l->steps = *(const uint64_t *)t->arg;
     disk_install(&l->disk);
-    folder_disk = &l->disk;
     testvfs_install(&l->vfs, &l->disk.vfs, strike, l);
     rig_init(&l->rig);
     atomic_store(&l->clock.wall_ms, (int64_t)1750000000000);
@@ -314,7 +302,6 @@ static void run_kind(struct tap *t, const struct kind *kind)
     disk_image_release(&used);
     rig_release(&l->rig);
     testvfs_remove(&l->vfs);
-    folder_disk = NULL;
     disk_release(&l->disk);
     free(s);
     free(l);

@@ -433,7 +433,7 @@ static belay_rc open_files(struct sqlite_store *s, const char *path,
         rc = wakefile_open(&s->wakefile, path, s->d.hub, err);
     if (rc == BELAY_POISONED) { /* there is no handle yet that could be */
         rc = BELAY_UNAVAILABLE;
-        err->code = rc;
+        err->code = (int32_t)rc;
     }
     return rc;
 }
