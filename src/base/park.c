@@ -70,13 +70,15 @@ void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
 
 void cancel_detach(struct belay_cancel *c, struct cancel_link *link)
 {
-    if (!c || !link->at)
+    if (!c)
         return;
     pthread_mutex_lock(&c->mutex);
-    *link->at = link->next;
-    if (link->next)
-        link->next->at = link->at;
-    link->at = NULL;
+    if (link->at) { /* else it was detached before; neighbours write here, too */
+        *link->at = link->next;
+        if (link->next)
+            link->next->at = link->at;
+        link->at = NULL;
+    }
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -25,7 +25,9 @@ static struct feed_pos position(const struct positions *p, unsigned n)
 {
     size_t i = p->n > 0 ? n % (p->n + 1) : 0;
 
-    return i == 0 ? (struct feed_pos){ 0 } : p->pos[i - 1];
+    struct feed_pos beginning = { 0 };
+
+    return i == 0 ? beginning : p->pos[i - 1];
 }
 
 /* --- answers --- */

@@ -297,7 +297,7 @@ static belay_rc odd_keys(struct txn *t, void *arg)
     struct value head[HEAD_COLUMNS] = { value_i64(1), value_i64(0) };
     struct value part[PART_COLUMNS] = { value_str("o"), value_i64(-1), value_i64(5) };
     struct value other[] = { value_str("o"), value_i64(1) };
-    const struct row *row;
+    const struct row *row = NULL;
     belay_rc rc = txn_insert(t, &row_head, head);
 
     if (!rc)

@@ -223,7 +223,7 @@ static belay_rc see_extremes(struct txn *t, void *arg)
     struct tap *tap = arg;
     struct value low[] = { value_str("o"), value_i64(INT64_MIN) };
     struct value high[] = { value_str("o"), value_i64(INT64_MAX) };
-    const struct row *all, *none, *lowest, *highest;
+    const struct row *all = NULL, *none = NULL, *lowest = NULL, *highest = NULL;
     belay_rc rc = thing_get(t, "all", &all);
 
     if (!rc)
