@@ -9,6 +9,13 @@
 
 #define NAMESPACE_MAX 63
 
+/* How much of a store a handle is about. */
+enum handle_reach {
+    HANDLE_NAMESPACE, /* options->ns, as belay_open */
+    HANDLE_STORE,     /* all of it: its space is the system's */
+    HANDLE_CAREFUL,   /* likewise, and `unavailable` rather than waiting for ever */
+};
+
 struct belay {
     struct driver_config config; /* the driver borrows it */
     struct settings settings;    /* the URL's over the caller's options */
@@ -17,5 +24,10 @@ struct belay {
     struct space *space; /* the store's own */
     char ns[NAMESPACE_MAX + 1];
 };
+
+/* belay_open with a choice. */
+MUST_USE belay_rc handle_open(const char *url, const struct belay_options *options,
+                              enum handle_reach reach, struct belay **out,
+                              struct belay_error *err);
 
 #endif /* API_HANDLE_H */

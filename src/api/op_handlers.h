@@ -9,9 +9,41 @@ op_handler op_errors;
 op_handler op_help;
 op_handler op_completion;
 op_handler op_man;
+op_handler op_namespace_ls;
+op_handler op_namespace_create;
+op_handler op_namespace_delete;
+op_handler op_epoch_show;
+op_handler op_epoch_raise;
+op_handler op_clock_show;
+op_handler op_clock_reset;
+op_handler op_audit_ls;
+op_handler op_audit_verify;
+op_handler op_check;
+op_handler op_doctor;
+
+/* 0 when the answer's `ok` is true, else 1. */
+op_exit op_exit_of_ok;
+/* The exit status of the error in the answer's `code`, else as op_exit_of_ok. */
+op_exit op_exit_of_code;
 
 /* The names that op_completion takes; ends with NULL. */
 extern const char *const op_completion_shells[];
+
+/* Gives the answer out, unless `failed` says that some of it could not be made. Jansson
+ * takes a NULL for every value and answers it with a failure, so that one check at the
+ * end covers all of them. */
+MUST_USE belay_rc op_finish(json_t *result, int failed, json_t **out,
+                            struct belay_error *err);
+
+/* A string, with what is not UTF-8 made visible; NULL: no memory. */
+json_t *op_text(struct bytes text);
+
+/* The answer of a list; a cursor that is NULL says that there is no more. */
+MUST_USE belay_rc op_list(json_t *items, json_t *cursor, int failed, json_t **out,
+                          struct belay_error *err);
+
+/* Who asks. */
+const char *op_principal(const struct op_call *call);
 
 /* Turns a finished text into {"text":"..."}. */
 MUST_USE belay_rc op_prose(const struct buf *text, json_t **out,

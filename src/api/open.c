@@ -22,9 +22,15 @@ static belay_rc take_namespace(struct belay *b, const char *ns, struct belay_err
 
 /* The driver, the store on it, and the space in that. */
 static belay_rc open_store(struct belay *b, const struct scheme *scheme,
-                           const struct url *url, struct belay_error *err)
+                           const struct url *url, enum handle_reach reach,
+                           struct belay_error *err)
 {
-    belay_rc rc = scheme->open(&b->driver, url, &b->settings, &b->config, err);
+    belay_rc rc = BELAY_OK;
+
+    if (reach == HANDLE_CAREFUL && scheme->look)
+        rc = scheme->look(url, &b->config, err);
+    if (rc == BELAY_OK)
+        rc = scheme->open(&b->driver, url, &b->settings, &b->config, err);
     if (rc != BELAY_OK)
         return rc;
 
@@ -36,13 +42,16 @@ static belay_rc open_store(struct belay *b, const struct scheme *scheme,
     rc = store_open(&b->store, b->driver, &options, err);
     if (rc != BELAY_OK)
         return rc;
-    return store_space(b->store, bytes_str(b->ns), &b->space, err);
+    return reach == HANDLE_NAMESPACE
+               ? store_space(b->store, bytes_str(b->ns), &b->space, err)
+               : store_system_space(b->store, &b->space, err);
 }
 
 /* Everything is checked before the first driver is touched: a refused call leaves no
  * file behind. */
 static belay_rc open_handle(struct belay *b, const char *text,
-                            const struct belay_options *options, struct belay_arena *a,
+                            const struct belay_options *options,
+                            enum handle_reach reach, struct belay_arena *a,
                             struct belay_error *err)
 {
     const struct scheme *scheme;
@@ -58,12 +67,19 @@ static belay_rc open_handle(struct belay *b, const char *text,
     if (rc == BELAY_OK)
         rc = scheme_options(scheme, &url, &b->settings, err);
     if (rc == BELAY_OK)
-        rc = open_store(b, scheme, &url, err);
+        rc = open_store(b, scheme, &url, reach, err);
     return rc;
 }
 
 belay_rc belay_open(const char *url, const struct belay_options *options,
                     struct belay **out, struct belay_error *err)
+{
+    return handle_open(url, options, HANDLE_NAMESPACE, out, err);
+}
+
+belay_rc handle_open(const char *url, const struct belay_options *options,
+                     enum handle_reach reach, struct belay **out,
+                     struct belay_error *err)
 {
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct belay_options known;
@@ -80,7 +96,7 @@ belay_rc belay_open(const char *url, const struct belay_options *options,
     belay_rc rc =
         options_read(options, &known, &b->config.clock, &b->config.random, err);
     if (rc == BELAY_OK)
-        rc = open_handle(b, url, &known, &arena, err);
+        rc = open_handle(b, url, &known, reach, &arena, err);
     if (rc != BELAY_OK) {
         belay_close(b);
         return rc;

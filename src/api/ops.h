@@ -87,12 +87,26 @@ struct op_call {
     const struct operation *op;
     const struct op_value *values;
     size_t n_values;
-    struct belay *belay; /* NULL unless op->needs_store */
+    struct belay *belay; /* NULL unless op->needs_store, or where it opens by itself */
+    const char *store;   /* the URL, and ... */
+    const char *ns;      /* ... the namespace, where op->needs_store */
+    const char *principal; /* who asks, for the audit log; NULL: not known */
 };
 
 /* The caller json_decref()s *out, which is untouched on failure. */
 typedef belay_rc op_handler(const struct op_call *call, json_t **out,
                             struct belay_error *err);
+
+/* What an operation that needs a store works on.  An argument called `url` names the
+ * store instead of --store. */
+enum op_reach {
+    OP_REACH_NAMESPACE, /* the namespace: it must be one that can be opened */
+    OP_REACH_STORE,     /* all of them: the handle stands in the system's own */
+    OP_REACH_URL,       /* the handler opens the store itself */
+};
+
+/* The exit status that goes with an answer that was given. */
+typedef int op_exit(const json_t *answer);
 
 struct operation {
     const char *name;        /* "flow.submit" */
@@ -105,10 +119,15 @@ struct operation {
     size_t n_args;
     enum op_scope scope;
     bool needs_store;
+    enum op_reach reach;
     enum op_shape shape;
     const char *const *columns; /* of a table, in order; ends with NULL */
     const char *essence;        /* the one field printed with -q; NULL: none */
+    const char *rows; /* a field of an object that holds a list of objects: people see
+                         it as a table below the others; NULL: none */
+    const char *const *row_columns; /* of that table */
     op_handler *handler;
+    op_exit *exit_of; /* NULL: every answer is a success */
 };
 
 /* Rows of one subject, as help and manual show them together. */

@@ -120,7 +120,262 @@ static const struct operation about[] = {
       .handler = op_man },
 };
 
+/* --- administration --- */
+
+#define ARG_LIMIT                                                                  \
+    {                                                                              \
+        .name = "limit", .kind = OP_OPTION, .type = OP_I64, .min = 1, .max = 1000, \
+        .placeholder = "N", .fallback = "100", .help = "how many at most"          \
+    }
+#define ARG_CURSOR                                                                 \
+    {                                                                              \
+        .name = "cursor", .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 64, \
+        .placeholder = "C", .help = "go on where a list before ended"              \
+    }
+#define ARG_SYSTEM                                                       \
+    {                                                                    \
+        .name = "system", .kind = OP_FLAG, .type = OP_BOOL,              \
+        .help = "the store's own log, of namespaces created and deleted" \
+    }
+#define ARG_URL                                                                        \
+    {                                                                                  \
+        .name = "url", .kind = OP_POSITIONAL, .type = OP_TEXT, .min = 1,               \
+        .placeholder = "URL", .help = "the store; goes before --store and BELAY_STORE" \
+    }
+
+static const struct op_arg namespace_ls_args[] = { ARG_LIMIT, ARG_CURSOR };
+
+static const struct op_arg namespace_create_args[] = {
+    { .name = "name",
+      .kind = OP_POSITIONAL,
+      .type = OP_TEXT,
+      .required = true,
+      .min = 1,
+      .placeholder = "NAME",
+      .help = "1 to 63 of a-z, 0-9, _ and -, beginning with a letter or digit" },
+};
+
+static const struct op_arg namespace_delete_args[] = {
+    { .name = "name",
+      .kind = OP_POSITIONAL,
+      .type = OP_TEXT,
+      .required = true,
+      .min = 1,
+      .placeholder = "NAME",
+      .help = "the namespace" },
+    { .name = "confirm",
+      .kind = OP_OPTION,
+      .type = OP_TEXT,
+      .required = true,
+      .min = 1,
+      .placeholder = "NAME",
+      .help = "the same name once more, since nothing brings it back" },
+};
+
+static const struct op_arg epoch_raise_args[] = {
+    { .name = "reason",
+      .kind = OP_OPTION,
+      .type = OP_TEXT,
+      .min = 1,
+      .max = 256,
+      .placeholder = "TEXT",
+      .help = "why, for whoever looks at it later" },
+};
+
+static const struct op_arg audit_ls_args[] = { ARG_LIMIT, ARG_CURSOR, ARG_SYSTEM };
+static const struct op_arg audit_verify_args[] = { ARG_SYSTEM };
+static const struct op_arg url_args[] = { ARG_URL };
+
+static const char *const namespace_columns[] = { "name", "state", "created_at_ms",
+                                                 NULL };
+static const char *const create_columns[] = { "name", "created", NULL };
+static const char *const delete_columns[] = { "name", "deleted", NULL };
+static const char *const epoch_columns[] = { "namespace", "epoch",       "raised_at_ms",
+                                             "reason",    "fence_floor", NULL };
+static const char *const clock_columns[] = { "namespace", "now_ms",  "wall_ms",
+                                             "mark_ms",   "doubted", "step_ms",
+                                             "epoch",     NULL };
+static const char *const audit_columns[] = { "seq",       "at_ms",  "verb",
+                                             "principal", "detail", NULL };
+static const char *const verify_columns[] = { "namespace", "ok",     "entries", "hash",
+                                              "broken_at", "reason", NULL };
+static const char *const check_columns[] = { "ok", "found", "checked", NULL };
+static const char *const finding_columns[] = { "code", "namespace", "entity", "message",
+                                               NULL };
+static const char *const doctor_columns[] = { "ok",         "version", "store",
+                                              "durability", "code",    NULL };
+static const char *const told_columns[] = { "level", "what", "message", NULL };
+
+static const struct operation namespaces[] = {
+    { .name = "namespace.ls",
+      .words = "namespace ls",
+      .http_method = "GET",
+      .http_path = "/v1/namespaces",
+      .summary = "List the namespaces of the store",
+      .args = namespace_ls_args,
+      .n_args = COUNT_OF(namespace_ls_args),
+      .scope = OP_SCOPE_READ,
+      .needs_store = true,
+      .reach = OP_REACH_STORE,
+      .shape = OP_LIST,
+      .columns = namespace_columns,
+      .essence = "name",
+      .handler = op_namespace_ls },
+    { .name = "namespace.create",
+      .words = "namespace create",
+      .http_method = "PUT",
+      .http_path = "/v1/namespaces/{name}",
+      .summary = "Create a namespace, unless it is there",
+      .details = "Namespaces are also created by their first use.",
+      .args = namespace_create_args,
+      .n_args = COUNT_OF(namespace_create_args),
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .reach = OP_REACH_STORE,
+      .shape = OP_OBJECT,
+      .columns = create_columns,
+      .essence = "name",
+      .handler = op_namespace_create },
+    { .name = "namespace.delete",
+      .words = "namespace delete",
+      .http_method = "DELETE",
+      .http_path = "/v1/namespaces/{name}",
+      .summary = "Delete a namespace with everything in it",
+      .details = "Stop those who use it first: a process that has it open is not told, "
+                 "and what it writes afterwards is in no namespace. A deletion that "
+                 "was interrupted goes on when it is asked for again; until then the "
+                 "namespace cannot be opened.",
+      .args = namespace_delete_args,
+      .n_args = COUNT_OF(namespace_delete_args),
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .reach = OP_REACH_STORE,
+      .shape = OP_OBJECT,
+      .columns = delete_columns,
+      .essence = "name",
+      .handler = op_namespace_delete },
+};
+
+static const struct operation care[] = {
+    { .name = "doctor",
+      .words = "doctor",
+      .summary = "Tell how a store and this machine are doing",
+      .details = "A store that cannot be opened is told about as well. The exit status "
+                 "is 0 when nothing is bad, that of the error when the store cannot be "
+                 "opened, else 1.",
+      .args = url_args,
+      .n_args = COUNT_OF(url_args),
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .reach = OP_REACH_URL,
+      .shape = OP_OBJECT,
+      .columns = doctor_columns,
+      .essence = "ok",
+      .rows = "findings",
+      .row_columns = told_columns,
+      .handler = op_doctor,
+      .exit_of = op_exit_of_code },
+    { .name = "check",
+      .words = "check",
+      .summary = "Verify everything that must be true of a store",
+      .details = "Reads all of it: formats, ranks against rows, logs, feeds, blobs and "
+                 "their digests, audit logs, and the database below. Others may go on "
+                 "working. The exit status is 1 when something was found.",
+      .args = url_args,
+      .n_args = COUNT_OF(url_args),
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .reach = OP_REACH_STORE,
+      .shape = OP_OBJECT,
+      .columns = check_columns,
+      .essence = "ok",
+      .rows = "findings",
+      .row_columns = finding_columns,
+      .handler = op_check,
+      .exit_of = op_exit_of_ok },
+    { .name = "epoch.show",
+      .words = "epoch show",
+      .http_method = "GET",
+      .http_path = "/v1/epoch",
+      .summary = "Show the epoch and the fence floor of the namespace",
+      .scope = OP_SCOPE_READ,
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = epoch_columns,
+      .essence = "epoch",
+      .handler = op_epoch_show },
+    { .name = "epoch.raise",
+      .words = "epoch raise",
+      .http_method = "POST",
+      .http_path = "/v1/epoch/raise",
+      .summary = "Raise the epoch of the namespace: every lease of before is stale",
+      .details = "To be done for each namespace after a store was restored from a "
+                 "backup or has failed over.",
+      .args = epoch_raise_args,
+      .n_args = COUNT_OF(epoch_raise_args),
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = epoch_columns,
+      .essence = "epoch",
+      .handler = op_epoch_raise },
+    { .name = "clock.show",
+      .words = "clock show",
+      .http_method = "GET",
+      .http_path = "/v1/clock",
+      .summary = "Show the time of the namespace, and whether the clock is doubted",
+      .scope = OP_SCOPE_READ,
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = clock_columns,
+      .essence = "now_ms",
+      .handler = op_clock_show },
+    { .name = "clock.reset",
+      .words = "clock reset",
+      .http_method = "POST",
+      .http_path = "/v1/clock/reset",
+      .summary = "Set the time of the namespace to the clock, and raise its epoch",
+      .details = "For a clock that was wrong and is right now. Processes that have the "
+                 "store open keep their own time until they open it again.",
+      .scope = OP_SCOPE_ADMIN,
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = clock_columns,
+      .essence = "epoch",
+      .handler = op_clock_reset },
+    { .name = "audit.ls",
+      .words = "audit ls",
+      .http_method = "GET",
+      .http_path = "/v1/audit",
+      .summary = "List what administrators did in the namespace",
+      .args = audit_ls_args,
+      .n_args = COUNT_OF(audit_ls_args),
+      .scope = OP_SCOPE_READ,
+      .needs_store = true,
+      .shape = OP_LIST,
+      .columns = audit_columns,
+      .essence = "seq",
+      .handler = op_audit_ls },
+    { .name = "audit.verify",
+      .words = "audit verify",
+      .http_method = "GET",
+      .http_path = "/v1/audit/verify",
+      .summary = "Follow the hashes of the audit log from its beginning to its end",
+      .details = "The exit status is 1 when the chain is broken.",
+      .args = audit_verify_args,
+      .n_args = COUNT_OF(audit_verify_args),
+      .scope = OP_SCOPE_READ,
+      .needs_store = true,
+      .shape = OP_OBJECT,
+      .columns = verify_columns,
+      .essence = "ok",
+      .handler = op_audit_verify,
+      .exit_of = op_exit_of_ok },
+};
+
 static const struct op_group groups[] = {
+    { .title = "Namespaces", .ops = namespaces, .n_ops = COUNT_OF(namespaces) },
+    { .title = "Care of a store", .ops = care, .n_ops = COUNT_OF(care) },
     { .title = "About Belay", .ops = about, .n_ops = COUNT_OF(about) },
 };
 

@@ -16,39 +16,59 @@ static belay_rc open_memory(struct driver **out, const struct url *url,
 }
 
 /* sqlite:PATH, sqlite:///ABSOLUTE or sqlite::memory: */
-static belay_rc open_sqlite(struct driver **out, const struct url *url,
-                            const struct settings *settings,
-                            const struct driver_config *config, struct belay_error *err)
+static belay_rc sqlite_path(const struct url *url, struct belay_arena *a,
+                            const char **out, struct belay_error *err)
 {
-    struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct bytes path = url->rest;
 
-    (void)settings;
     if (path.len > 2 && path.ptr[0] == '/' && path.ptr[1] == '/')
         path = bytes_of(path.ptr + 2, path.len - 2);
-    belay_rc rc = url_decode(path, &arena, &path, err);
+    belay_rc rc = url_decode(path, a, &path, err);
     if (rc)
         return rc;
     if (path.len == 0)
         return err_reason(err, BELAY_INVALID, "url",
                           "store URL: sqlite: needs a path, as in sqlite:app.db");
-    return sqlite_open(out, (const char *)path.ptr, config, err);
+    *out = (const char *)path.ptr;
+    return BELAY_OK;
+}
+
+static belay_rc open_sqlite(struct driver **out, const struct url *url,
+                            const struct settings *settings,
+                            const struct driver_config *config, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    const char *path = NULL;
+    belay_rc rc = sqlite_path(url, &arena, &path, err);
+
+    (void)settings;
+    return rc ? rc : sqlite_open(out, path, config, err);
+}
+
+static belay_rc look_sqlite(const struct url *url, const struct driver_config *config,
+                            struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    const char *path = NULL;
+    belay_rc rc = sqlite_path(url, &arena, &path, err);
+
+    return rc ? rc : sqlite_look(path, &config->clock, err);
 }
 
 static const char *const none[] = { NULL };
 
 /* clang-format off */
 const struct scheme scheme_table[] = {
-    { "memory",     open_memory, none },
-    { "sqlite",     open_sqlite, none },
-    { "postgres",   NULL,        none },
-    { "postgresql", NULL,        none },
-    { "valkey",     NULL,        none },
-    { "valkeys",    NULL,        none },
-    { "redis",      NULL,        none },
-    { "rediss",     NULL,        none },
-    { "http",       NULL,        none },
-    { "https",      NULL,        none },
+    { "memory",     open_memory, NULL,        none },
+    { "sqlite",     open_sqlite, look_sqlite, none },
+    { "postgres",   NULL,        NULL,        none },
+    { "postgresql", NULL,        NULL,        none },
+    { "valkey",     NULL,        NULL,        none },
+    { "valkeys",    NULL,        NULL,        none },
+    { "redis",      NULL,        NULL,        none },
+    { "rediss",     NULL,        NULL,        none },
+    { "http",       NULL,        NULL,        none },
+    { "https",      NULL,        NULL,        none },
 };
 /* clang-format on */
 const size_t scheme_count = COUNT_OF(scheme_table);

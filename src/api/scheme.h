@@ -17,9 +17,15 @@ typedef belay_rc scheme_open_fn(struct driver **out, const struct url *url,
                                 const struct driver_config *config,
                                 struct belay_error *err);
 
+/* Whether opening would wait for somebody who may never be done: `unavailable` then. */
+typedef belay_rc scheme_look_fn(const struct url *url,
+                                const struct driver_config *config,
+                                struct belay_error *err);
+
 struct scheme {
     const char *name;
     scheme_open_fn *open;       /* NULL: not in this build */
+    scheme_look_fn *look;       /* NULL: it never does */
     const char *const *options; /* of its own, besides the settings; ends with NULL */
 };
 

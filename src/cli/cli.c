@@ -1,5 +1,10 @@
 #include "cli/cli.h"
 
+#include <pwd.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "api/handle.h"
 #include "api/op_text.h"
 #include "cli/report.h"
 
@@ -10,29 +15,61 @@ static void belay_closep(struct belay **b)
     belay_close(*b);
 }
 
-/* Asks the operation and turns its answer into text. */
+#define PRINCIPAL_MAX 128
+
+/* "cli:ada", or with the number of a user who has no name. */
+static void name_principal(char out[PRINCIPAL_MAX])
+{
+    struct passwd entry, *found = NULL;
+    char names[1024];
+
+    if (getpwuid_r(geteuid(), &entry, names, sizeof(names), &found) || !found ||
+        !bytes_is_id(bytes_str(entry.pw_name), PRINCIPAL_MAX - sizeof("cli:")))
+        (void)snprintf(out, PRINCIPAL_MAX, "cli:%u", (unsigned)geteuid());
+    else
+        (void)snprintf(out, PRINCIPAL_MAX, "cli:%s", entry.pw_name);
+}
+
+static belay_rc open_store(const struct request *r, struct belay **out,
+                           struct belay_error *err)
+{
+    const struct belay_options options = { .size = sizeof(options), .ns = r->ns };
+
+    if (!r->op->needs_store || r->op->reach == OP_REACH_URL)
+        return BELAY_OK;
+    return handle_open(r->store, &options,
+                       r->op->reach == OP_REACH_STORE ? HANDLE_STORE : HANDLE_NAMESPACE,
+                       out, err);
+}
+
+/* Asks the operation and turns its answer into text; *status is the answer's own. */
 static belay_rc answer(const struct cli *cli, const struct request *r, struct buf *out,
-                       struct buf *remark, struct belay_error *err)
+                       struct buf *remark, int *status, struct belay_error *err)
 {
     struct belay *b CLEANUP(belay_closep) = NULL;
     json_t *result CLEANUP(json_decrefp) = NULL;
-    const struct belay_options options = { .size = sizeof(options), .ns = r->ns };
+    char principal[PRINCIPAL_MAX];
 
-    if (r->op->needs_store) {
-        belay_rc rc = belay_open(r->store, &options, &b, err);
-        if (rc != BELAY_OK)
-            return rc;
-    }
+    belay_rc rc = open_store(r, &b, err);
+    if (rc != BELAY_OK)
+        return rc;
+    if (r->op->scope == OP_SCOPE_ADMIN)
+        name_principal(principal);
     const struct op_call call = {
         .table = cli->table,
         .op = r->op,
         .values = r->values,
         .n_values = r->n_values,
         .belay = b,
+        .store = r->store,
+        .ns = r->ns,
+        .principal = r->op->scope == OP_SCOPE_ADMIN ? principal : NULL,
     };
-    belay_rc rc = r->op->handler(&call, &result, err);
+    rc = r->op->handler(&call, &result, err);
     if (rc == BELAY_OK)
         rc = output_render(r->op, result, r->output, r->quiet, out, err);
+    if (rc == BELAY_OK && r->op->exit_of)
+        *status = r->op->exit_of(result);
     if (rc == BELAY_OK && !r->quiet && r->output != OUTPUT_JSON)
         output_remark(r->op, result, remark);
     if (rc != BELAY_OK)
@@ -82,10 +119,11 @@ int cli_run(const struct cli *cli, char *const *argv, size_t n)
     struct buf remark CLEANUP(buf_release) = { 0 };
     struct belay_error err;
     bool json = args_want_json(argv, n);
+    int status = 0;
 
     belay_rc rc = understand(cli, argv, n, &arena, &r, &err);
     if (rc == BELAY_OK)
-        rc = answer(cli, &r, &out, &remark, &err);
+        rc = answer(cli, &r, &out, &remark, &status, &err);
     if (rc != BELAY_OK && strcmp(err.reason, "no_command") == 0 && !json)
         return show_usage(cli, &err);
     if (rc != BELAY_OK)
@@ -96,5 +134,5 @@ int cli_run(const struct cli *cli, char *const *argv, size_t n)
         return EXIT_NOT_WRITTEN;
     }
     report_say(cli->err, &remark);
-    return 0;
+    return status;
 }

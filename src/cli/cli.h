@@ -15,7 +15,7 @@ struct cli {
  *
  * Standard output holds a whole answer or nothing, and is written last.  A failure is
  * reported once, on standard error, and decides the exit status; one to write the
- * answer is status 1. */
+ * answer is status 1.  An answer may have a status of its own (check, doctor). */
 int cli_run(const struct cli *cli, char *const *argv, size_t n);
 
 #endif /* CLI_CLI_H */

@@ -157,31 +157,31 @@ static belay_rc grid_write(struct grid *g, struct buf *out, struct belay_error *
 
 /* --- tables --- */
 
-static size_t count_columns(const struct operation *op)
+static size_t count_columns(const char *const *columns)
 {
     size_t n = 0;
 
-    while (op->columns && op->columns[n])
+    while (columns && columns[n])
         n++;
     return n;
 }
 
-static belay_rc render_list(const struct operation *op, const json_t *items,
+static belay_rc render_list(const char *const *columns, const json_t *items,
                             struct buf *out, struct belay_error *err)
 {
     struct grid g CLEANUP(grid_release) = { 0 };
-    size_t n_columns = count_columns(op), n = json_array_size(items);
+    size_t n_columns = count_columns(columns), n = json_array_size(items);
 
     if (n == 0)
         return BELAY_OK; /* a lone line of names says nothing */
     if (!grid_init(&g, n_columns, n + 1))
         return err_no_memory(err, "the table");
     for (size_t c = 0; c < n_columns; c++)
-        grid_add_str(&g, op->columns[c]);
+        grid_add_str(&g, columns[c]);
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(items, i);
         for (size_t c = 0; c < n_columns; c++) {
-            belay_rc rc = grid_add(&g, json_object_get(item, op->columns[c]), err);
+            belay_rc rc = grid_add(&g, json_object_get(item, columns[c]), err);
             if (rc != BELAY_OK)
                 return rc;
         }
@@ -193,7 +193,7 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
                               struct buf *out, struct belay_error *err)
 {
     struct grid g CLEANUP(grid_release) = { 0 };
-    size_t n = count_columns(op);
+    size_t n = count_columns(op->columns);
 
     if (!grid_init(&g, 2, n))
         return err_no_memory(err, "the table");
@@ -206,7 +206,12 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
         if (rc != BELAY_OK)
             return rc;
     }
-    return grid_write(&g, out, err);
+    belay_rc rc = grid_write(&g, out, err);
+    const json_t *rows = op->rows ? json_object_get(object, op->rows) : NULL;
+    if (rc != BELAY_OK || json_array_size(rows) == 0)
+        return rc;
+    buf_append_char(out, '\n');
+    return render_list(op->row_columns, rows, out, err);
 }
 
 /* The essential field of one item, on a line. */
@@ -247,7 +252,7 @@ static belay_rc render_table(const struct operation *op, const json_t *answer,
     if (quiet)
         return render_quiet(op, answer, out, err);
     if (op->shape == OP_LIST)
-        return render_list(op, json_object_get(answer, "items"), out, err);
+        return render_list(op->columns, json_object_get(answer, "items"), out, err);
     return render_object(op, answer, out, err);
 }
 

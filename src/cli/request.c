@@ -196,6 +196,10 @@ belay_rc request_read(struct request *r, const struct op_table *t,
     belay_rc rc = read_globals(&reader, t);
     if (rc == BELAY_OK)
         rc = read_operation(&reader);
+    for (size_t i = 0; i < r->n_values && r->op->needs_store; i++) {
+        if (strcmp(r->values[i].arg->name, "url") == 0)
+            r->store = (const char *)r->values[i].text.ptr;
+    }
     return rc;
 }
 

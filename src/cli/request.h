@@ -15,7 +15,7 @@ struct request {
     size_t n_values;
     enum output_format output;
     bool quiet;
-    const char *store; /* where op->needs_store */
+    const char *store; /* where op->needs_store: its argument `url`, else --store */
     const char *ns;    /* likewise */
 };
 

@@ -65,6 +65,28 @@ belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit, void 
     return d->ops->walk(d, ns, visit, arg, err);
 }
 
+belay_rc driver_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                      struct belay_error *err)
+{
+    assert(limit > 0);
+    if (!d->ops->erase)
+        return err_reason(err, BELAY_UNAVAILABLE, "erase",
+                          "%s: this store cannot erase a namespace", d->ops->name);
+    return d->ops->erase(d, ns, limit, more, err);
+}
+
+belay_rc driver_check(struct driver *d, finding_report *report, void *arg,
+                      struct belay_error *err)
+{
+    return d->ops->check ? d->ops->check(d, report, arg, err) : BELAY_OK;
+}
+
+belay_rc driver_doctor(struct driver *d, finding_report *report, void *arg,
+                       struct belay_error *err)
+{
+    return d->ops->doctor ? d->ops->doctor(d, report, arg, err) : BELAY_OK;
+}
+
 enum durability driver_durability(struct driver *d)
 {
     return d->ops->durability(d);

@@ -74,6 +74,18 @@ struct driver_job {
     int64_t deadline_us;         /* likewise; DEADLINE_NONE: none */
 };
 
+/* What a store says about itself, to check and doctor.  Borrowed for the call. */
+enum finding_level { FINDING_OK, FINDING_WARN, FINDING_BAD };
+struct finding {
+    enum finding_level level;
+    const char *what;    /* [a-z][a-z0-9_]*: which kind of thing */
+    struct bytes ns;     /* empty: the whole store */
+    struct bytes entity; /* may be empty */
+    const char *message; /* one line for people */
+};
+/* Cannot fail: who runs out of memory remembers that. */
+typedef void finding_report(void *arg, const struct finding *f);
+
 struct wake_hub;
 struct driver;
 
@@ -114,6 +126,21 @@ struct driver_ops {
     belay_rc (*walk)(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
                      struct belay_error *err);
 
+    /* Takes things out of a namespace, of every kind and without any guard: about
+     * `limit` of them, durably, in one atomic step; *more is false when none are left.
+     * A namespace without anything is no error.  NULL: cannot be done. */
+    belay_rc (*erase)(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                      struct belay_error *err);
+
+    /* Reports what is damaged below the shapes: the file, the tables, the positions of
+     * feeds; nothing when all is well.  NULL: there is nothing to look at. */
+    belay_rc (*check)(struct driver *d, finding_report *report, void *arg,
+                      struct belay_error *err);
+
+    /* Reports how the database is doing, good or bad.  NULL: it has nothing to say. */
+    belay_rc (*doctor)(struct driver *d, finding_report *report, void *arg,
+                       struct belay_error *err);
+
     enum durability (*durability)(struct driver *d);
     void (*close)(struct driver *d);
 };
@@ -152,6 +179,13 @@ MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 struct belay_error *err);
 MUST_USE belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit,
                               void *arg, struct belay_error *err);
+/* `unavailable`, reason erase, when the driver cannot. */
+MUST_USE belay_rc driver_erase(struct driver *d, struct bytes ns, size_t limit,
+                               bool *more, struct belay_error *err);
+MUST_USE belay_rc driver_check(struct driver *d, finding_report *report, void *arg,
+                               struct belay_error *err);
+MUST_USE belay_rc driver_doctor(struct driver *d, finding_report *report, void *arg,
+                                struct belay_error *err);
 enum durability driver_durability(struct driver *d);
 void driver_close(struct driver *d); /* takes NULL */
 

@@ -351,15 +351,39 @@ static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
     return driver_now_ms(s->inner, inner_attempt(attempt), &s->clock, out, err);
 }
 
-static belay_rc fault_walk(struct driver *d, struct bytes ns, item_visit *visit,
-                           void *arg, struct belay_error *err)
+/* The inner driver, with those commits under way that are due by now. */
+static struct driver *after_arrivals(struct driver *d)
 {
     struct faulty *s = (struct faulty *)d;
 
     pthread_mutex_lock(&s->mutex);
     arrive_due(s);
     pthread_mutex_unlock(&s->mutex);
-    return driver_walk(s->inner, ns, visit, arg, err);
+    return s->inner;
+}
+
+static belay_rc fault_walk(struct driver *d, struct bytes ns, item_visit *visit,
+                           void *arg, struct belay_error *err)
+{
+    return driver_walk(after_arrivals(d), ns, visit, arg, err);
+}
+
+static belay_rc fault_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                            struct belay_error *err)
+{
+    return driver_erase(after_arrivals(d), ns, limit, more, err);
+}
+
+static belay_rc fault_check(struct driver *d, finding_report *report, void *arg,
+                            struct belay_error *err)
+{
+    return driver_check(after_arrivals(d), report, arg, err);
+}
+
+static belay_rc fault_doctor(struct driver *d, finding_report *report, void *arg,
+                             struct belay_error *err)
+{
+    return driver_doctor(after_arrivals(d), report, arg, err);
 }
 
 static enum durability fault_durability(struct driver *d)
@@ -402,6 +426,9 @@ static const struct driver_ops fault_ops = {
     .notify = fault_notify,
     .now_ms = fault_now_ms,
     .walk = fault_walk,
+    .erase = fault_erase,
+    .check = fault_check,
+    .doctor = fault_doctor,
     .durability = fault_durability,
     .close = fault_close,
 };
@@ -422,6 +449,8 @@ belay_rc fault_wrap(struct driver **out, struct driver *inner,
         s->ops.notify = NULL;
     if (!inner->ops->submit)
         s->ops.submit = NULL;
+    if (!inner->ops->erase)
+        s->ops.erase = NULL;
     s->d = (struct driver){
         .ops = &s->ops,
         .caps = s->ops.caps,

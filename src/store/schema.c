@@ -8,6 +8,7 @@
 static const struct column namespace_columns[] = {
     [NAMESPACE_NAME]          = { "name",          VALUE_TEXT, false },
     [NAMESPACE_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
+    [NAMESPACE_STATE]         = { "state",         VALUE_TEXT, false },
 };
 const struct row_type row_namespace = {
     "namespace", 1, 1, NAMESPACE_COLUMNS, namespace_columns, false
@@ -63,11 +64,19 @@ static const struct column blob_columns[] = {
     [BLOB_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_blob = { "blob", 8, 1, BLOB_COLUMNS, blob_columns, false };
+
+static const struct column audit_head_columns[] = {
+    [AUDIT_HEAD_SEQ]  = { "seq",  VALUE_I64,  false },
+    [AUDIT_HEAD_HASH] = { "hash", VALUE_TEXT, false },
+};
+const struct row_type row_audit_head = {
+    "audit_head", 9, 0, AUDIT_HEAD_COLUMNS, audit_head_columns, false
+};
 /* clang-format on */
 
 static const struct row_type *const belay_types[] = {
-    &row_namespace, &row_format, &row_epoch,  &row_fence_floor,
-    &row_clock,     &row_slot,   &row_upload, &row_blob,
+    &row_namespace, &row_format, &row_epoch, &row_fence_floor, &row_clock,
+    &row_slot,      &row_upload, &row_blob,  &row_audit_head,
 };
 
 const struct schema schema_belay = {

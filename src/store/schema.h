@@ -51,7 +51,9 @@ extern const struct schema schema_belay;
 /* The registry of namespaces; lives in the namespace SYSTEM_NAMESPACE only. */
 #define SYSTEM_NAMESPACE "_belay"
 #define NAMESPACE_INDEX "namespaces" /* rank 0, member = name */
-enum { NAMESPACE_NAME, NAMESPACE_CREATED_AT_MS, NAMESPACE_COLUMNS };
+#define NAMESPACE_ACTIVE "active"    /* what `state` says; NULL counts as active */
+#define NAMESPACE_DELETING "deleting"
+enum { NAMESPACE_NAME, NAMESPACE_CREATED_AT_MS, NAMESPACE_STATE, NAMESPACE_COLUMNS };
 extern const struct row_type row_namespace;
 
 /* One row of each of these in every namespace. */
@@ -83,6 +85,12 @@ enum {
     BLOB_COLUMNS
 };
 extern const struct row_type row_blob;
+
+/* The last entry of a namespace's audit log, a chain of hashes: the row that every
+ * append guards. */
+#define AUDIT_STREAM "audit"
+enum { AUDIT_HEAD_SEQ, AUDIT_HEAD_HASH, AUDIT_HEAD_COLUMNS };
+extern const struct row_type row_audit_head;
 
 /* What is wrong with a dictionary, in one line, or NULL: duplicate ids or names, too
  * many columns, a counter that is no i64 or is part of a key, a key of bytes or JSON.

@@ -59,14 +59,19 @@ static belay_rc open_body(struct txn *t, void *arg)
     return BELAY_OK;
 }
 
+static void free_slots(struct slot *s)
+{
+    for (struct slot *next; s; s = next) {
+        next = s->next;
+        free(s);
+    }
+}
+
 void space_close(struct space *sp)
 {
     if (!sp)
         return;
-    for (struct slot *next, *s = sp->free_slots; s; s = next) {
-        next = s->next;
-        free(s);
-    }
+    free_slots(sp->free_slots);
     pthread_mutex_destroy(&sp->mutex);
     free(sp);
 }
@@ -97,6 +102,43 @@ static belay_rc space_open(struct store *s, struct bytes name, struct space **ou
     return BELAY_OK;
 }
 
+/* --- the registry --- */
+
+/* A namespace that is being deleted is neither read nor written, nor founded again. */
+static belay_rc check_active(struct txn *t, const struct row *row, struct bytes name)
+{
+    if (!row ||
+        !bytes_eq(row_bytes(row, NAMESPACE_STATE), bytes_str(NAMESPACE_DELETING)))
+        return BELAY_OK;
+    belay_rc rc =
+        txn_fail(t, BELAY_WRONG_STATE, "deleting", "namespace %.*s: is being deleted",
+                 (int)name.len, (const char *)name.ptr);
+    err_entity(txn_error(t), name);
+    return rc;
+}
+
+/* arg: the name. */
+static belay_rc active_body(struct txn *t, void *arg)
+{
+    const struct bytes *name = arg;
+    struct value key = value_text(*name);
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_namespace, &key, &row);
+
+    return rc ? rc : check_active(t, row, *name);
+}
+
+static belay_rc ask_registry(struct store *s, struct bytes name,
+                             struct belay_error *err)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    const struct txn_options read_only = { .read_only = true };
+    struct space *system = NULL;
+    belay_rc rc = store_system_space(s, &system, err);
+
+    return rc ? rc : txn_run(system, active_body, &name, &read_only, &arena, err);
+}
+
 static struct space *find_space(struct store *s, struct bytes name)
 {
     struct space *sp = s->spaces;
@@ -120,7 +162,10 @@ static belay_rc need_space(struct store *s, struct bytes name, struct space **ou
     if (!sp) {
         /* Opening talks to the store, so not under the mutex; two threads may open the
          * same one, then the first to get here wins. */
-        rc = space_open(s, name, &opened, err);
+        if (!bytes_eq(name, bytes_str(SYSTEM_NAMESPACE)))
+            rc = ask_registry(s, name, err);
+        if (!rc)
+            rc = space_open(s, name, &opened, err);
         if (rc)
             return rc;
         pthread_mutex_lock(&s->mutex);
@@ -152,6 +197,23 @@ belay_rc store_system_space(struct store *s, struct space **out,
     return need_space(s, bytes_str(SYSTEM_NAMESPACE), out, err);
 }
 
+void store_forget_space(struct store *s, struct bytes ns)
+{
+    struct slot *slots = NULL;
+
+    pthread_mutex_lock(&s->mutex);
+    struct space *sp = find_space(s, ns);
+    if (sp) {
+        pthread_mutex_lock(&sp->mutex);
+        slots = sp->free_slots;
+        sp->free_slots = NULL;
+        atomic_store(&sp->ready, false);
+        pthread_mutex_unlock(&sp->mutex);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    free_slots(slots);
+}
+
 /* --- founding --- */
 
 /* Enters a namespace in the registry.  arg: its name. */
@@ -164,11 +226,12 @@ static belay_rc register_body(struct txn *t, void *arg)
     belay_rc rc = txn_get(t, &row_namespace, v, &row);
 
     if (rc || row)
-        return rc;
+        return rc ? rc : check_active(t, row, *name);
     rc = txn_now(t, &now_ms);
     if (rc)
         return rc;
     v[NAMESPACE_CREATED_AT_MS] = value_i64(now_ms);
+    v[NAMESPACE_STATE] = value_str(NAMESPACE_ACTIVE);
     rc = txn_insert(t, &row_namespace, v);
     return rc ? rc : txn_rank_add(t, bytes_str(NAMESPACE_INDEX), 0, *name);
 }
@@ -277,6 +340,21 @@ void space_clock_accept(struct space *sp)
     pthread_mutex_lock(&sp->mutex);
     store_clock_accept(&sp->clock);
     pthread_mutex_unlock(&sp->mutex);
+}
+
+void space_clock_restart(struct space *sp, int64_t mark_ms)
+{
+    pthread_mutex_lock(&sp->mutex);
+    store_clock_init(&sp->clock, mark_ms);
+    pthread_mutex_unlock(&sp->mutex);
+}
+
+belay_rc txn_wall(struct txn *t, int64_t *out_ms)
+{
+    belay_rc rc =
+        driver_now_ms(t->driver, t->attempt, &t->store->options.clock, out_ms, &t->err);
+
+    return rc ? txn_broken(t, rc) : BELAY_OK;
 }
 
 belay_rc space_mint(struct space *sp, const char *prefix, char out[ID_MAX],

@@ -44,13 +44,18 @@ void store_close(struct store *s); /* takes NULL; no call may be running */
  * Opening reads the namespace's rows: its format (`unsupported_format` with found and
  * expected when this program is too old for it), epoch and clock mark.  A namespace
  * that does not exist yet is created, and entered in the registry, by its first commit.
- * `invalid` for a name outside [a-z0-9][a-z0-9_-]{0,62}. */
+ * `invalid` for a name outside [a-z0-9][a-z0-9_-]{0,62}; `wrong_state`, reason
+ * deleting, for one that is being deleted, and likewise for the first commit in it. */
 MUST_USE belay_rc store_space(struct store *s, struct bytes ns, struct space **out,
                               struct belay_error *err);
 
 /* The system namespace, `_belay`. */
 MUST_USE belay_rc store_system_space(struct store *s, struct space **out,
                                      struct belay_error *err);
+
+/* After everything in a namespace was erased: a space of it that is open here begins
+ * anew with its next commit.  Spaces of other stores do not learn of it. */
+void store_forget_space(struct store *s, struct bytes ns);
 
 struct bytes space_name(const struct space *sp);
 struct store *space_store(const struct space *sp);
@@ -64,6 +69,15 @@ MUST_USE belay_rc space_now(struct space *sp, int64_t *out_ms, struct belay_erro
 /* Whether a step of the wall clock is being ignored, and how far it is off. */
 bool space_clock_doubted(struct space *sp, int64_t *out_step_ms);
 void space_clock_accept(struct space *sp);
+
+/* Time goes on from this mark, even if that is a step back: for whoever has just stored
+ * the mark, together with a new epoch. */
+void space_clock_restart(struct space *sp, int64_t mark_ms);
+
+/* In a body: what the clock below the store's time says by itself, however wrong.
+ * Unlike txn_now it has no part in the mark that goes along with the commit. */
+struct txn;
+MUST_USE belay_rc txn_wall(struct txn *t, int64_t *out_ms);
 
 /* A new id, from this store's mint and the space's time. */
 MUST_USE belay_rc space_mint(struct space *sp, const char *prefix, char out[ID_MAX],

@@ -206,6 +206,46 @@ static belay_rc trace_walk(struct driver *d, struct bytes ns, item_visit *visit,
     return rc;
 }
 
+static void trace_care(struct trace *t, const char *op, struct bytes ns, belay_rc rc)
+{
+    count(&t->failures, rc != BELAY_OK);
+    if (t->line) {
+        CLEANUP(buf_release) struct buf b = { 0 };
+        line_open(&b, op, ns);
+        line_say_rc(t, &b, rc);
+    }
+}
+
+static belay_rc trace_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                            struct belay_error *err)
+{
+    struct trace *t = (struct trace *)d;
+    belay_rc rc = driver_erase(t->inner, ns, limit, more, err);
+
+    trace_care(t, "erase", ns, rc);
+    return rc;
+}
+
+static belay_rc trace_check(struct driver *d, finding_report *report, void *arg,
+                            struct belay_error *err)
+{
+    struct trace *t = (struct trace *)d;
+    belay_rc rc = driver_check(t->inner, report, arg, err);
+
+    trace_care(t, "check", bytes_of(NULL, 0), rc);
+    return rc;
+}
+
+static belay_rc trace_doctor(struct driver *d, finding_report *report, void *arg,
+                             struct belay_error *err)
+{
+    struct trace *t = (struct trace *)d;
+    belay_rc rc = driver_doctor(t->inner, report, arg, err);
+
+    trace_care(t, "doctor", bytes_of(NULL, 0), rc);
+    return rc;
+}
+
 static enum durability trace_durability(struct driver *d)
 {
     return driver_durability(((struct trace *)d)->inner);
@@ -230,6 +270,9 @@ static const struct driver_ops trace_ops = {
     .notify = trace_notify,
     .now_ms = trace_now_ms,
     .walk = trace_walk,
+    .erase = trace_erase,
+    .check = trace_check,
+    .doctor = trace_doctor,
     .durability = trace_durability,
     .close = trace_close,
 };
@@ -250,6 +293,8 @@ belay_rc trace_wrap(struct driver **out, struct driver *inner, trace_line *line,
         t->ops.notify = NULL;
     if (!inner->ops->submit)
         t->ops.submit = NULL;
+    if (!inner->ops->erase)
+        t->ops.erase = NULL;
     t->d = (struct driver){
         .ops = &t->ops,
         .caps = t->ops.caps,

@@ -134,17 +134,16 @@ struct tally {
 /* "w<slot>" or "w<slot>.<step>". */
 static bool parse(struct bytes b, unsigned *slot, int64_t *step)
 {
-    char text[64];
-    long long n = 0;
+    const uint8_t *dot = b.len ? memchr(b.ptr, '.', b.len) : NULL;
+    size_t end = dot ? (size_t)(dot - b.ptr) : b.len;
+    int64_t n = 0;
 
-    if (b.len >= sizeof(text))
-        return false;
-    memcpy(text, b.ptr, b.len);
-    text[b.len] = 0;
     *step = 0;
-    int got = sscanf(text, "w%u.%lld", slot, &n);
-    *step = n;
-    return got >= 1 && *slot < LEDGER_SLOTS;
+    if (end < 2 || b.ptr[0] != 'w' || !bytes_to_i64(bytes_of(b.ptr + 1, end - 1), &n) ||
+        n < 0 || n >= LEDGER_SLOTS)
+        return false;
+    *slot = (unsigned)n;
+    return !dot || bytes_to_i64(bytes_of(dot + 1, b.len - end - 1), step);
 }
 
 static void wrong(struct tally *y, const char *what, int64_t a, int64_t b)

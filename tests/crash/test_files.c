@@ -71,7 +71,8 @@ static void write_file(struct tap *t, const char *path, const char *text, size_t
 {
     FILE *f = fopen(path, "w");
 
-    if (!TAP_OK(t, f != NULL))
+    TAP_OK(t, f != NULL);
+    if (!f)
         return;
     for (size_t i = 0; i < times; i++)
         (void)fputs(text, f);

@@ -1,6 +1,6 @@
 /* The n-th call of the disk fails, once or for ever, for every n (promise X5).
  *
- *     test_io_errors [--steps N] [case]
+ *     test_io_errors [--steps N] [--ways N] [case]
  *
  * For each kind of failure a workload is run again and again, the failure one call
  * later each time, until it ends without having met it.  After each run the store is
@@ -33,6 +33,11 @@ static const struct kind {
     { "access",      VFS_ACCESS,   SQLITE_IOERR_ACCESS,     false, false },
 };
 /* clang-format on */
+
+struct plan_of_run {
+    uint64_t steps;
+    uint64_t ways; /* 4: a used and a new file, each once and for ever */
+};
 
 struct lab {
     struct tap *t;
@@ -273,6 +278,7 @@ static int64_t make_used(struct lab *l, struct ledger_step *s, struct disk_image
 
 static void run_kind(struct tap *t, const struct kind *kind)
 {
+    const struct plan_of_run *plan = t->arg;
     struct lab *l = calloc(1, sizeof(*l));
     struct ledger_step *s = calloc(1, sizeof(*s));
     struct disk_image empty = { .files[0].exists = false };
@@ -283,14 +289,14 @@ static void run_kind(struct tap *t, const struct kind *kind)
         abort();
     l->t = t;
     l->kind = kind;
-    l->steps = *(const uint64_t *)t->arg;
+    l->steps = plan->steps;
     disk_install(&l->disk);
     testvfs_install(&l->vfs, &l->disk.vfs, strike, l);
     rig_init(&l->rig);
     atomic_store(&l->clock.wall_ms, (int64_t)1750000000000);
     l->rig.clock = fake_clock_hook(&l->clock);
     int64_t steps = make_used(l, s, &used);
-    for (int way = 0; way < 4; way++) {
+    for (uint64_t way = 0; way < plan->ways; way++) {
         bool fresh = way & 1;
         l->sticky = way & 2;
         for (last = 1; run_once(l, fresh ? &empty : &used, fresh ? 0 : steps, last, s);)
@@ -345,7 +351,8 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    uint64_t steps = option_u64(&argc, argv, "--steps", 6);
+    struct plan_of_run plan = { .steps = option_u64(&argc, argv, "--steps", 6),
+                                .ways = option_u64(&argc, argv, "--ways", 4) };
 
-    return tap_main(cases, COUNT_OF(cases), &steps, argc, argv);
+    return tap_main(cases, COUNT_OF(cases), &plan, argc, argv);
 }

@@ -183,7 +183,8 @@ static void cut_again(struct lab *l, size_t at, int how, size_t acked,
         cut_follow(&cut, &events[i]);
         if (rng_below(&l->rng, 4) != 0)
             continue;
-        cut_image(&cut, CUT_RANDOM + rng_below(&l->rng, 2), &l->rng, &second);
+        cut_image(&cut, rng_below(&l->rng, 2) ? CUT_RANDOM : CUT_TORN, &l->rng,
+                  &second);
         disk_load(&l->disk, &second);
         (void)look(l, at, how, acked, false);
         l->again++;

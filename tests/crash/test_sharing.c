@@ -372,7 +372,7 @@ static void threads_open(struct tap *t)
     for (unsigned i = 0; i < CROWD; i++) {
         openers[i].rig = rig;
         openers[i].barrier = &barrier;
-        atomic_store(&openers[i].rig.random.state, i * 7919);
+        atomic_store(&openers[i].rig.random.state, (uint64_t)i * 7919);
         if (pthread_create(&openers[i].thread, NULL, open_in_thread, &openers[i]))
             abort();
     }

@@ -9,9 +9,11 @@ from tap import answer, case, same
 
 OPTIONS = ["--store", "--namespace", "--output", "--json", "--quiet", "--help", "--version"]
 
+FIRST_WORDS = list(dict.fromkeys(words.split()[0] for words in tap.operations()))
+
 # The words before the cursor, the last being the one to complete; what is offered.
 LINES = [
-    ([""], tap.operations()),
+    ([""], FIRST_WORDS),
     (["ver"], ["version"]),
     (["--json", "err"], ["errors"]),
     (["--output", ""], ["table", "json", "jsonl"]),
@@ -22,7 +24,9 @@ LINES = [
     (["completion", ""], ["bash", "zsh", "fish"]),
     (["--output", "json", "completion", "z"], ["zsh"]),
     (["version", ""], []),
-    (["nonsense", ""], tap.operations()),
+    (["epoch", ""], ["show", "raise"]),
+    (["namespace", "delete", "--con"], ["--confirm"]),
+    (["nonsense", ""], FIRST_WORDS),
 ]
 
 BASH = """

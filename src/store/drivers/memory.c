@@ -456,6 +456,9 @@ static const struct driver_ops memory_ops = {
     .commit = mem_commit_locked,
     .end = mem_end,
     .walk = mem_walk,
+    .erase = mem_erase,
+    .check = mem_check,
+    .doctor = mem_doctor,
     .durability = mem_durability,
     .close = mem_close,
 };

@@ -17,4 +17,10 @@ MUST_USE belay_rc sqlite_open(struct driver **out, const char *path,
 /* The longest this handle has waited for the lock between processes. */
 int64_t sqlite_longest_lock_wait_us(const struct driver *d);
 
+/* Whether opening `path` would wait: `unavailable`, reason locked, naming the holder,
+ * when the store's lock is held and was not free once within a few seconds.  Creates
+ * nothing; whatever else is wrong is left to sqlite_open. */
+MUST_USE belay_rc sqlite_look(const char *path, const struct belay_clock *clock,
+                              struct belay_error *err);
+
 #endif /* STORE_DRIVERS_SQLITE_H */

@@ -13,8 +13,9 @@
 
 belay_rc store_poisoned(struct belay_error *err)
 {
-    return err_reason(err, BELAY_POISONED, "disk",
-                      "store: the disk has failed; close it and open it again");
+    return err_reason(
+        err, BELAY_POISONED, "disk",
+        "store: the disk or the file has failed; close it and open it again");
 }
 
 /* SQLite's primary codes, and what they mean here.  What is not listed is a bug of ours
@@ -36,6 +37,7 @@ static const struct {
     { SQLITE_INTERRUPT, BELAY_TIMEOUT,    false, "" },
     { SQLITE_IOERR,    BELAY_POISONED,    true,  "disk" },
     { SQLITE_FULL,     BELAY_POISONED,    true,  "disk_full" },
+    { SQLITE_CORRUPT,  BELAY_CORRUPT,     true,  "sqlite" }, /* X9 */
 };
 /* clang-format on */
 
@@ -84,14 +86,18 @@ sqlite3_stmt *conn_plain(struct conn *c, enum plain_sql which, struct belay_erro
     return prepare(c, sql_plain(which), &c->plain[which], err);
 }
 
-static struct type_statements *type_of(struct conn *c, const struct row_type *type)
+static struct type_statements *type_of(struct conn *c, const struct row_type *type,
+                                       struct belay_error *err)
 {
     const struct schema *s = c->store->config.schema;
-    size_t i = 0;
 
-    while (s->types[i] != type)
-        i++;
-    return &c->types[i];
+    for (size_t i = 0; i < s->n_types; i++) {
+        if (s->types[i] == type)
+            return &c->types[i];
+    }
+    (void)err_set(err, BELAY_MISUSE, "sqlite: row type %s is not in the dictionary",
+                  type->name);
+    return NULL;
 }
 
 static sqlite3_stmt *prepare_buf(struct conn *c, struct buf *text, sqlite3_stmt **kept,
@@ -111,8 +117,10 @@ static sqlite3_stmt *prepare_buf(struct conn *c, struct buf *text, sqlite3_stmt 
 sqlite3_stmt *conn_type(struct conn *c, const struct row_type *type,
                         enum type_sql which, struct belay_error *err)
 {
-    struct type_statements *of = type_of(c, type);
+    struct type_statements *of = type_of(c, type, err);
 
+    if (!of)
+        return NULL;
     if (of->st[which])
         return again(of->st[which]);
     struct buf text = { .ptr = NULL };
@@ -123,8 +131,10 @@ sqlite3_stmt *conn_type(struct conn *c, const struct row_type *type,
 sqlite3_stmt *conn_put(struct conn *c, const struct row_type *type, uint64_t changed,
                        struct belay_error *err)
 {
-    struct type_statements *of = type_of(c, type);
+    struct type_statements *of = type_of(c, type, err);
 
+    if (!of)
+        return NULL;
     for (struct put_statement *p = of->puts; p; p = p->next) {
         if (p->changed == changed)
             return again(p->st);
@@ -149,8 +159,10 @@ sqlite3_stmt *conn_put(struct conn *c, const struct row_type *type, uint64_t cha
 sqlite3_stmt *conn_count(struct conn *c, const struct row_type *type, unsigned column,
                          struct belay_error *err)
 {
-    struct type_statements *of = type_of(c, type);
+    struct type_statements *of = type_of(c, type, err);
 
+    if (!of)
+        return NULL;
     if (of->count[column])
         return again(of->count[column]);
     struct buf text = { .ptr = NULL };

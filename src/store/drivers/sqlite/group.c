@@ -68,9 +68,10 @@ static belay_rc turn_commit(struct sqlite_store *s, struct belay_error *err)
     if (!wrote)
         return rc;
     atomic_store(&s->poisoned, true);
-    return err_reason(
-        err, BELAY_UNKNOWN_OUTCOME, "poisoned",
-        "commit: the disk failed; open the store again to see what it holds");
+    struct belay_error why = *err;
+    return err_reason(err, BELAY_UNKNOWN_OUTCOME, "poisoned",
+                      "commit: open the store again to see what it holds: %.150s",
+                      why.message);
 }
 
 /* --- a turn --- */

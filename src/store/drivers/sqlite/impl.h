@@ -8,6 +8,8 @@
  *   group.c     many bodies, one write transaction, one fsync
  *   wal.c       checkpoints
  *   walk.c      everything in a namespace
+ *   care.c      erasing a namespace, looking for damage
+ *   doctor.c    how file, log, lock and disk are doing
  *   forked.c    what a forked child must not keep
  *   lock.c      one writer among all processes
  *   wakefile.c  wake-ups among them
@@ -247,5 +249,17 @@ MUST_USE belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err);
 
 belay_rc sqlite_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
                      struct belay_error *err);
+
+/* --- care.c --- */
+
+belay_rc sqlite_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                      struct belay_error *err);
+belay_rc sqlite_check(struct driver *d, finding_report *report, void *arg,
+                      struct belay_error *err);
+
+/* --- doctor.c --- */
+
+belay_rc sqlite_doctor(struct driver *d, finding_report *report, void *arg,
+                       struct belay_error *err);
 
 #endif /* STORE_DRIVERS_SQLITE_IMPL_H */

@@ -409,6 +409,9 @@ static const struct driver_ops sqlite_ops = {
     .submit = group_submit,
     .notify = lite_notify,
     .walk = sqlite_walk,
+    .erase = sqlite_erase,
+    .check = sqlite_check,
+    .doctor = sqlite_doctor,
     .durability = lite_durability,
     .close = lite_close,
 };

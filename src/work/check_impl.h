@@ -1,0 +1,88 @@
+/* check_impl.h - what the files of the check share. */
+#ifndef WORK_CHECK_IMPL_H
+#define WORK_CHECK_IMPL_H
+
+#include "work/audit.h"
+#include "work/check.h"
+
+/* Things found by a key, in an arena; a chained table that grows. */
+struct check_entry {
+    struct check_entry *next; /* in its chain */
+    uint64_t hash;
+    struct bytes key;
+};
+
+struct check_map {
+    struct check_entry **buckets;
+    size_t n_buckets, n;
+};
+
+/* Where the row says that it stands in an index. */
+struct check_rank {
+    struct check_entry entry; /* key: index, 00, member */
+    struct bytes index, member;
+    int64_t rank;
+    bool seen;
+};
+
+/* An upload, or a blob with its upload; key: the upload's id. */
+struct check_blob {
+    struct check_entry entry;
+    struct bytes sha256; /* empty: an upload that is not finished */
+    int64_t size, chunks;
+    bool seen;
+};
+
+/* One namespace while it is walked. */
+struct check {
+    struct bytes ns;
+    struct check_counts *counts;
+    struct belay_arena arena;
+    struct check_map ranks, uploads;
+    unsigned has; /* bit per row that every namespace has, check.c */
+    bool holds_anything;
+    struct check_names *names; /* of the system namespace: the registry's; else NULL */
+
+    struct buf stream; /* the log, or feed, of the last entry */
+    int64_t seq;
+    struct audit_walk audit;
+    struct row head; /* audit_head, if there is one */
+    struct value head_values[AUDIT_HEAD_COLUMNS];
+    bool has_head;
+
+    struct check_blob *blob; /* whose chunks are being seen */
+    struct buf orphan;       /* upload of the chunks that belong to nobody */
+    int64_t next, taken;     /* chunks and bytes of it so far */
+    struct sha256_stream *hash;
+
+    /* Findings wait until it is known that the namespace was not being deleted. */
+    struct check_finding *first, **last;
+};
+
+struct check_finding {
+    struct check_finding *next;
+    struct finding f;
+};
+
+/* Keeps a finding in the namespace. */
+MUST_USE belay_rc PRINTF_LIKE(5, 6)
+    check_found(struct check *c, const char *what, struct bytes entity,
+                struct belay_error *err, const char *fmt, ...);
+
+struct check_entry *check_find(const struct check_map *m, struct bytes key);
+/* Adds one whose key is set and not there yet; false: no memory. */
+MUST_USE bool check_add(struct check_map *m, struct check_entry *e,
+                        struct belay_arena *a);
+
+/* --- check_blobs.c --- */
+
+MUST_USE belay_rc check_blob_row(struct check *c, const struct row *row,
+                                 struct belay_error *err);
+MUST_USE belay_rc check_upload_row(struct check *c, const struct row *row,
+                                   struct belay_error *err);
+MUST_USE belay_rc check_chunk(struct check *c, const struct item *item,
+                              struct belay_error *err);
+/* After the last chunk. */
+MUST_USE belay_rc check_blobs_end(struct check *c, struct belay_error *err);
+
+#endif /* WORK_CHECK_IMPL_H */

@@ -1,0 +1,109 @@
+#include "work/epoch.h"
+
+#include "policy/fence.h"
+#include "work/audit.h"
+
+static belay_rc show_body(struct txn *t, void *arg)
+{
+    static const struct row_want wants[] = { { .type = &row_epoch },
+                                             { .type = &row_fence_floor } };
+    struct epoch_info *out = arg;
+    const struct row *rows[COUNT_OF(wants)];
+
+    *out = (struct epoch_info){ .raised_at_ms = -1 };
+    belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
+    if (rc)
+        return rc;
+    if (rows[0]) {
+        out->epoch = row_i64(rows[0], EPOCH_EPOCH, 0);
+        out->raised_at_ms = row_i64(rows[0], EPOCH_RAISED_AT_MS, -1);
+        out->reason = row_bytes(rows[0], EPOCH_REASON);
+    }
+    if (rows[1])
+        out->fence_floor = row_i64(rows[1], FENCE_FLOOR_FLOOR, 0);
+    return BELAY_OK;
+}
+
+belay_rc epoch_show(struct space *sp, struct belay_arena *a, struct epoch_info *out,
+                    struct belay_error *err)
+{
+    const struct txn_options read_only = { .read_only = true };
+    struct epoch_info info;
+    belay_rc rc = txn_run(sp, show_body, &info, &read_only, a, err);
+
+    if (rc == BELAY_OK)
+        *out = info;
+    return rc;
+}
+
+belay_rc epoch_raise_in(struct txn *t, struct bytes reason, int64_t at_ms,
+                        int64_t *out_epoch)
+{
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
+    if (rc)
+        return rc;
+
+    int64_t epoch = row ? row_i64(row, EPOCH_EPOCH, 0) : 0;
+    if (epoch >= FENCE_EPOCH_MAX) {
+        rc = txn_fail(t, BELAY_OUT_OF_RANGE, "epoch",
+                      "epoch: %lld is the last one there is", (long long)epoch);
+        err_numbers(txn_error(t), FENCE_EPOCH_MAX, epoch);
+        return rc;
+    }
+    *out_epoch = epoch + 1;
+    const struct value said = reason.len > 0 ? value_text(reason) : value_null();
+    const struct change changes[] = { { EPOCH_EPOCH, value_i64(epoch + 1) },
+                                      { EPOCH_RAISED_AT_MS, value_i64(at_ms) },
+                                      { EPOCH_REASON, said } };
+    const struct value v[EPOCH_COLUMNS] = { [EPOCH_EPOCH] = value_i64(epoch + 1),
+                                            [EPOCH_RAISED_AT_MS] = value_i64(at_ms),
+                                            [EPOCH_REASON] = said };
+    return row ? txn_put(t, &row_epoch, NULL, changes, COUNT_OF(changes))
+               : txn_insert(t, &row_epoch, v);
+}
+
+struct raising {
+    struct bytes reason;
+    const char *principal;
+    struct epoch_info info;
+};
+
+static belay_rc raise_body(struct txn *t, void *arg)
+{
+    struct raising *r = arg;
+    CLEANUP(json_decrefp) json_t *detail = json_object();
+    int64_t now_ms = 0, epoch = 0;
+
+    belay_rc rc = show_body(t, &r->info);
+    if (rc == BELAY_OK)
+        rc = txn_now(t, &now_ms);
+    if (rc == BELAY_OK)
+        rc = epoch_raise_in(t, r->reason, now_ms, &epoch);
+    if (rc)
+        return rc;
+    r->info.epoch = epoch;
+    r->info.raised_at_ms = now_ms;
+    r->info.reason = r->reason;
+    if (json_object_set_new(detail, "epoch", json_integer(epoch)) ||
+        json_object_set_new(
+            detail, "reason",
+            json_stringn(r->reason.len > 0 ? (const char *)r->reason.ptr : "",
+                         r->reason.len)))
+        return err_no_memory(txn_error(t), "an audit entry");
+    return audit_append(t, &(struct audit_note){ .verb = "epoch.raise",
+                                                 .principal = r->principal,
+                                                 .detail = detail });
+}
+
+belay_rc epoch_raise(struct space *sp, struct bytes reason, const char *principal,
+                     struct belay_arena *a, struct epoch_info *out,
+                     struct belay_error *err)
+{
+    struct raising r = { .reason = reason, .principal = principal };
+    belay_rc rc = txn_run(sp, raise_body, &r, NULL, a, err);
+
+    if (rc == BELAY_OK)
+        *out = r.info;
+    return rc;
+}

@@ -1,0 +1,357 @@
+/* What a check finds: nothing in a sound store, and every planted damage. */
+#include "test_work.h"
+#include "work/check.h"
+#include "work/epoch.h"
+#include "work/namespaces.h"
+
+/* --- findings as text --- */
+
+struct told {
+    struct buf text; /* "code namespace entity;" for each */
+};
+
+static void note(void *arg, const struct finding *f)
+{
+    struct told *told = arg;
+
+    buf_printf(&told->text, "%s %.*s %.*s;", f->what, (int)f->ns.len,
+               f->ns.ptr ? (const char *)f->ns.ptr : "", (int)f->entity.len,
+               f->entity.ptr ? (const char *)f->entity.ptr : "");
+}
+
+/* Valid until the next call. */
+static const char *findings(struct work *w, struct check_counts *counts)
+{
+    static char text[4096];
+    struct told told = { 0 };
+
+    WORK_RC(w, check_store(w->store, note, &told, counts, &w->err), BELAY_OK);
+    (void)snprintf(text, sizeof(text), "%.*s", (int)told.text.len,
+                   told.text.ptr ? (const char *)told.text.ptr : "");
+    buf_release(&told.text);
+    return text;
+}
+
+static void sound(struct work *w)
+{
+    struct check_counts counts = { 0 };
+    struct blob_info info;
+    struct epoch_info epoch;
+    struct blob_writer *unfinished = NULL;
+    bool created = false;
+
+    TAP_STR(w->t, findings(w, &counts), "");
+    TAP_EQ(w->t, counts.namespaces, 1); /* the system's, with nothing in it */
+    work_fill(w, w->space, 20);
+    work_blob(w, w->space, 0, 0, &info);
+    work_blob(w, w->space, 2 * CHUNK_MAX + 1, 'y', &info);
+    work_blob(w, w->space, CHUNK_MAX, 'z', &info);
+    WORK_RC(w, blob_writer_open(&unfinished, w->space, NULL, &w->err), BELAY_OK);
+    for (int i = 0; i < 3; i++) {
+        static uint8_t piece[CHUNK_MAX / 2 + 1];
+        WORK_RC(w, blob_write(unfinished, bytes_of(piece, sizeof(piece)), &w->err),
+                BELAY_OK);
+    }
+    blob_writer_close(unfinished);
+    WORK_RC(w,
+            epoch_raise(w->space, bytes_of(NULL, 0), "me", &w->arena, &epoch, &w->err),
+            BELAY_OK);
+    WORK_RC(w, namespaces_create(w->store, bytes_str("new"), "me", &created, &w->err),
+            BELAY_OK);
+    TAP_STR(w->t, findings(w, &counts), "");
+    TAP_EQ(w->t, counts.namespaces, 3);
+    TAP_EQ(w->t, counts.blobs, 4);
+    TAP_EQ(w->t, counts.chunks, 6);
+    TAP_EQ(w->t, counts.feeds, 20);
+    TAP_EQ(w->t, counts.logs, 22);
+    TAP_EQ(w->t, counts.audits, 2);
+    TAP_EQ(w->t, counts.findings, 0);
+}
+
+static void test_sound(struct tap *t)
+{
+    work_everywhere(t, sound);
+}
+
+/* --- planted damage --- */
+
+static belay_rc rank_gone_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_remove(t, bytes_str(NAMESPACE_INDEX), 0, bytes_str("default"));
+}
+
+static belay_rc rank_more_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_add(t, bytes_str(UPLOAD_INDEX), 5, bytes_str("upl_none"));
+}
+
+static belay_rc rank_moved_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_move(t, bytes_str(NAMESPACE_INDEX), 0, 7, bytes_str("default"));
+}
+
+static belay_rc upload_body(struct txn *t, void *arg)
+{
+    const struct value v[UPLOAD_COLUMNS] = { value_str("upl_a"), value_i64(1),
+                                             value_i64(5) };
+
+    (void)arg;
+    return txn_insert(t, &row_upload, v);
+}
+
+static belay_rc orphan_body(struct txn *t, void *arg)
+{
+    belay_rc rc = txn_chunk_put(t, bytes_str("upl_b"), 0, bytes_str("x"));
+
+    (void)arg;
+    return rc ? rc : txn_chunk_put(t, bytes_str("upl_b"), 1, bytes_str("x"));
+}
+
+static belay_rc row_gone_body(struct txn *t, void *arg)
+{
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_fence_floor, NULL, &row);
+
+    (void)arg;
+    return rc ? rc : txn_delete(t, &row_fence_floor, NULL);
+}
+
+static belay_rc epoch_body(struct txn *t, void *arg)
+{
+    struct change change = { EPOCH_EPOCH, value_i64(8192) };
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
+
+    (void)arg;
+    return rc ? rc : txn_put(t, &row_epoch, NULL, &change, 1);
+}
+
+static belay_rc head_body(struct txn *t, void *arg)
+{
+    const struct value v[AUDIT_HEAD_COLUMNS] = { value_i64(1), value_str("00") };
+
+    (void)arg;
+    return txn_insert(t, &row_audit_head, v);
+}
+
+static belay_rc trimmed_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_log_trim(t, bytes_str("log"), 4);
+}
+
+static belay_rc slot_body(struct txn *t, void *arg)
+{
+    const struct value v[SLOT_COLUMNS] = { value_str("slt_a"), value_i64(1),
+                                           value_i64(0), value_i64(9) };
+
+    (void)arg;
+    return txn_insert(t, &row_slot, v);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    txn_body *body;
+    bool system;
+    const char *want;
+} rows[] = {
+    { "nothing",                   trimmed_body,    false, "" },
+    { "a rank entry is gone",      rank_gone_body,  true,  "row_without_rank _belay default;" },
+    { "a rank entry too many",     rank_more_body,  false, "rank_without_row default upl_none;" },
+    { "a rank entry elsewhere",    rank_moved_body, true,  "wrong_rank _belay default;" },
+    { "an upload without a rank or chunks", upload_body, false,
+      "row_without_rank default upl_a;missing_chunk default upl_a;" },
+    { "a slot without a rank",     slot_body,       false, "row_without_rank default slt_a;" },
+    { "chunks of nobody",          orphan_body,     false, "orphan_chunk default upl_b;" },
+    { "a row of the namespace is gone", row_gone_body, false, "missing_row default fence_floor;" },
+    { "an epoch beyond the last",  epoch_body,      false, "bad_value default epoch;" },
+    { "an audit head of nothing",  head_body,       false, "audit_broken default audit;" },
+};
+/* clang-format on */
+
+static void planted(struct work *w, size_t i)
+{
+    struct space *system = NULL;
+    struct check_counts counts = { 0 };
+
+    work_fill(w, w->space, 10);
+    WORK_RC(w, store_system_space(w->store, &system, &w->err), BELAY_OK);
+    WORK_RC(w, work_run(w, rows[i].system ? system : w->space, rows[i].body, NULL),
+            BELAY_OK);
+    if (!TAP_STR(w->t, findings(w, &counts), rows[i].want))
+        printf("# in row %s\n", rows[i].name);
+}
+
+static void test_planted(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        for (int on = 0; on < ON_DRIVERS; on++) {
+            struct work w;
+            if (work_open(&w, t, (enum work_driver)on))
+                planted(&w, i);
+            work_close(&w);
+        }
+    }
+}
+
+/* --- blobs --- */
+
+static belay_rc find_upload(struct txn *t, const char *sha256, struct bytes *out)
+{
+    struct value key = value_str(sha256);
+    const struct row *row = NULL;
+    belay_rc rc = txn_get(t, &row_blob, &key, &row);
+
+    if (rc == BELAY_OK)
+        *out = row_bytes(row, BLOB_UPLOAD);
+    return rc;
+}
+
+struct hurt {
+    const char *sha256;
+    int64_t chunk;
+    const char *data; /* NULL: the chunk is dropped */
+};
+
+static belay_rc hurt_body(struct txn *t, void *arg)
+{
+    const struct hurt *h = arg;
+    struct bytes upload;
+    belay_rc rc = find_upload(t, h->sha256, &upload);
+
+    if (rc)
+        return rc;
+    return h->data ? txn_chunk_put(t, upload, h->chunk, bytes_str(h->data))
+                   : txn_chunk_drop(t, upload, h->chunk);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    int64_t chunk;
+    const char *data, *code;
+} hurts[] = {
+    { "other bytes",           2, "q",    "hash_mismatch" },
+    { "more bytes",            2, "yyyy", "wrong_size" },
+    { "a short chunk inside",  1, "y",    "wrong_size" },
+    { "the first chunk gone",  0, NULL,   "missing_chunk" },
+    { "a chunk inside gone",   1, NULL,   "missing_chunk" },
+    { "the last chunk gone",   2, NULL,   "missing_chunk" },
+    { "a chunk too many",      3, "y",    "orphan_chunk" },
+};
+/* clang-format on */
+
+static void test_blobs(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(hurts); i++) {
+        struct check_counts counts = { 0 };
+        struct blob_info info, other;
+        struct work w;
+        char want[128];
+
+        if (!work_open(&w, t, ON_MEMORY))
+            return;
+        work_blob(&w, w.space, 2 * CHUNK_MAX + 1, 'y', &info);
+        work_blob(&w, w.space, 2 * CHUNK_MAX + 1, 'z', &other);
+        struct hurt h = { info.sha256, hurts[i].chunk, hurts[i].data };
+        WORK_RC(&w, work_run(&w, w.space, hurt_body, &h), BELAY_OK);
+        (void)snprintf(want, sizeof(want), "%s default %s;", hurts[i].code,
+                       info.sha256);
+        const char *got = findings(&w, &counts);
+        /* A short chunk also spoils the sum. */
+        if (!TAP_OK(t, strncmp(got, want, strlen(want)) == 0))
+            printf("# in row %s: %s\n", hurts[i].name, got);
+        TAP_OK(t, !strstr(got, other.sha256));
+        work_close(&w);
+    }
+}
+
+/* --- deletion meanwhile, and limits --- */
+
+static void test_deleting(struct tap *t)
+{
+    struct check_counts counts = { 0 };
+    struct space *system = NULL;
+    struct work w;
+
+    if (!work_open(&w, t, ON_MEMORY))
+        return;
+    work_fill(&w, w.space, 10);
+    WORK_RC(&w, work_run(&w, w.space, row_gone_body, NULL), BELAY_OK);
+    WORK_RC(&w, store_system_space(w.store, &system, &w.err), BELAY_OK);
+    TAP_STR(t, findings(&w, &counts), "missing_row default fence_floor;");
+    WORK_RC(&w, namespaces_delete(w.store, bytes_str("default"), "me", &w.err),
+            BELAY_OK);
+    TAP_STR(t, findings(&w, &counts), "");
+    work_close(&w);
+}
+
+static belay_rc many_body(struct txn *t, void *arg)
+{
+    belay_rc rc = BELAY_OK;
+    char member[32];
+
+    (void)arg;
+    for (int i = 0; i < CHECK_FINDINGS_MAX + 10 && !rc; i++) {
+        (void)snprintf(member, sizeof(member), "upl_%d", i);
+        rc = txn_rank_add(t, bytes_str(UPLOAD_INDEX), i, bytes_str(member));
+    }
+    return rc;
+}
+
+static void count_told(void *arg, const struct finding *f)
+{
+    (void)f;
+    ++*(int64_t *)arg;
+}
+
+static void test_many(struct tap *t)
+{
+    struct check_counts counts = { 0 };
+    int64_t told = 0;
+    struct work w;
+
+    if (!work_open(&w, t, ON_MEMORY))
+        return;
+    WORK_RC(&w, work_run(&w, w.space, many_body, NULL), BELAY_OK);
+    WORK_RC(&w, check_store(w.store, count_told, &told, &counts, &w.err), BELAY_OK);
+    TAP_EQ(t, told, CHECK_FINDINGS_MAX);
+    TAP_EQ(t, counts.findings, CHECK_FINDINGS_MAX + 10);
+    work_close(&w);
+}
+
+/* --- doctor --- */
+
+static void at_work(struct work *w)
+{
+    struct told told = { 0 };
+
+    work_fill(w, w->space, 10);
+    WORK_RC(w, driver_doctor(w->driver, note, &told, &w->err), BELAY_OK);
+    buf_append_char(&told.text, '\0');
+    TAP_OK(w->t, strstr((const char *)told.text.ptr, "durability"));
+    buf_release(&told.text);
+}
+
+static void test_doctor(struct tap *t)
+{
+    work_everywhere(t, at_work);
+}
+
+static const struct tap_case cases[] = {
+    { "nothing is found in a sound store, and everything is counted", test_sound },
+    { "planted damage is found, and nothing else", test_planted },
+    { "damaged blobs are found by their digests and chunks", test_blobs },
+    { "a namespace that is gone has nothing to find", test_deleting },
+    { "a flood of findings is counted and cut", test_many },
+    { "every driver tells its doctor what an answer is worth", test_doctor },
+};
+
+int main(int argc, char **argv)
+{
+    return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
+}
