@@ -37,7 +37,7 @@ static const struct {
     { SQLITE_INTERRUPT, BELAY_TIMEOUT,    false, "" },
     { SQLITE_IOERR,    BELAY_POISONED,    true,  "disk" },
     { SQLITE_FULL,     BELAY_POISONED,    true,  "disk_full" },
-    { SQLITE_CORRUPT,  BELAY_CORRUPT,     true,  "sqlite" }, /* X9 */
+    { SQLITE_CORRUPT,  BELAY_CORRUPT,     true,  "sqlite" },
 };
 /* clang-format on */
 
@@ -50,7 +50,10 @@ belay_rc conn_error(struct conn *c, const char *what, struct belay_error *err)
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
         if (codes[i].code != (code & 0xff))
             continue;
-        if (codes[i].poisons)
+        /* X9: a broken file is written to no more; a reader that meets the broken page
+         * says so, and `check` goes on to find the others. */
+        bool reader = c != c->store->writer && codes[i].rc == BELAY_CORRUPT;
+        if (codes[i].poisons && !reader)
             atomic_store(&c->store->poisoned, true);
         return err_reason(err, codes[i].rc, codes[i].reason, "sqlite: %s: %s", what,
                           sqlite3_errmsg(c->db));
