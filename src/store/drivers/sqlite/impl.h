@@ -32,6 +32,10 @@
 /* "BLAY" in ASCII; PRAGMA application_id of a Belay file. */
 #define SQLITE_BELAY_ID 0x424c4159
 
+/* The layout this driver keeps its tables in; PRAGMA user_version. */
+#define LAYOUT 1
+#define LAYOUT_TEXT "1"
+
 /* --- statements --- */
 
 /* One per row type. */

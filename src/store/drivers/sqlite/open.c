@@ -9,9 +9,6 @@
 
 #include "store/drivers/sqlite/impl.h"
 
-/* The layout this driver keeps its tables in; PRAGMA user_version. */
-#define LAYOUT 1
-
 /* --- what may be opened --- */
 
 /* Files of several hosts: neither SQLite's locks nor ours are safe there. */

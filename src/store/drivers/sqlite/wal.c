@@ -17,11 +17,12 @@
 #define FULL_WAIT_MS 1000
 #define FULL_WAITS 30
 
-/* True when every frame was copied. */
-static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms)
+/* True when every frame was copied; *out_frames tells how many there are. */
+static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms, int *out_frames)
 {
     int frames = 0, copied = 0;
 
+    *out_frames = 0;
     if (atomic_load(&s->poisoned))
         return false;
     (void)sqlite3_busy_timeout(s->writer->db, wait_ms);
@@ -29,32 +30,47 @@ static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms)
     (void)sqlite3_busy_timeout(s->writer->db, 5000);
     if ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_FULL)
         atomic_store(&s->poisoned, true); /* X5: an fsync may have failed */
+    *out_frames = frames;
     return rc == SQLITE_OK && frames == copied;
 }
 
 void wal_after_commit(struct sqlite_store *s)
 {
+    int frames;
+
     if (s->wal_pages < s->wal_pages_before && s->wal_full_at > PASSIVE_PAGES)
         s->wal_full_at = PASSIVE_PAGES; /* the log was begun anew */
     s->wal_pages_before = s->wal_pages;
     if (!s->path || s->wal_pages < s->wal_full_at)
         return;
-    bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
+    bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0, &frames);
     /* That all is copied is not enough here: readers that are always up to date keep
      * the log from being begun anew all the same. */
     if (s->wal_pages >= RESTART_PAGES)
-        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, RESTART_WAIT_MS);
+        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, RESTART_WAIT_MS, &frames);
     for (int i = 0; !done && s->wal_pages >= WAIT_PAGES && i < FULL_WAITS; i++)
-        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, FULL_WAIT_MS);
+        done = checkpoint(s, SQLITE_CHECKPOINT_RESTART, FULL_WAIT_MS, &frames);
     /* If a reader is in the way, again soon, but not at every commit. */
     s->wal_full_at = (int64_t)s->wal_pages + RETRY_PAGES;
 }
 
 belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err)
 {
+    int frames = 0;
+
     s->wal_full_at = PASSIVE_PAGES;
     if (!s->path)
         return BELAY_OK;
-    (void)checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0);
-    return atomic_load(&s->poisoned) ? conn_error(s->writer, "recover", err) : BELAY_OK;
+    bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0, &frames);
+    if (atomic_load(&s->poisoned))
+        return conn_error(s->writer, "recover", err);
+    /* What was read from the log may be in the kernel's memory alone: a sync before us
+     * may have failed and dropped it.  The file has it now; but a power loss would leave
+     * the rest of the log, older than the file.  One synced write begins the log anew, and
+     * what is left of the old one counts for nothing. */
+    if (done && frames > 0 &&
+        sqlite3_exec(s->writer->db, "PRAGMA user_version = " LAYOUT_TEXT, NULL, NULL,
+                     NULL))
+        return conn_error(s->writer, "begin the log anew", err);
+    return BELAY_OK;
 }
