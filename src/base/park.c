@@ -21,10 +21,16 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t value,
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, timeout, NULL, 0);
 }
 
+void parker_post(struct parker *p, uint32_t bits)
+{
+    atomic_fetch_or_explicit(&p->woken, bits, memory_order_release);
+    /* An address is all this needs of the parker. */
+    (void)syscall(SYS_futex, &p->woken, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
 void parker_wake(struct parker *p)
 {
-    atomic_store_explicit(&p->woken, 1, memory_order_release);
-    (void)syscall(SYS_futex, &p->woken, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+    parker_post(p, PARKER_WOKEN);
 }
 
 bool parker_take(struct parker *p)
@@ -32,23 +38,31 @@ bool parker_take(struct parker *p)
     return atomic_exchange_explicit(&p->woken, 0, memory_order_acquire) != 0;
 }
 
-bool parker_wait(struct parker *p, const struct belay_clock *clock, int64_t deadline_us)
+uint32_t parker_receive(struct parker *p, const struct belay_clock *clock,
+                        int64_t deadline_us)
 {
-    while (!parker_take(p)) {
+    uint32_t bits;
+
+    while (!(bits = atomic_exchange_explicit(&p->woken, 0, memory_order_acquire))) {
         if (deadline_us == DEADLINE_NONE) {
             futex_wait(&p->woken, 0, NULL);
             continue;
         }
         int64_t left = deadline_us - clock->mono_us(clock->arg);
         if (left <= 0)
-            return false;
+            return 0;
         if (left > LONGEST_SLEEP_US)
             left = LONGEST_SLEEP_US;
         struct timespec timeout = { .tv_sec = left / 1000000,
                                     .tv_nsec = (left % 1000000) * 1000 };
         futex_wait(&p->woken, 0, &timeout);
     }
-    return true;
+    return bits;
+}
+
+bool parker_wait(struct parker *p, const struct belay_clock *clock, int64_t deadline_us)
+{
+    return parker_receive(p, clock, deadline_us) != 0;
 }
 
 void cancel_attach(struct belay_cancel *c, struct cancel_link *link,

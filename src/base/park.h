@@ -23,6 +23,16 @@ struct parker {
 /* Wakes the thread in parker_wait, or the next one to enter it. */
 void parker_wake(struct parker *p);
 
+/* The same with a message of one or more bits, parker_wake's being PARKER_WOKEN.  The
+ * parker is not touched after the bits are set: who waits for them may be gone then. */
+#define PARKER_WOKEN 1U
+void parker_post(struct parker *p, uint32_t bits);
+
+/* Sleeps until something was posted and gives it all (and takes it), or 0 when
+ * clock->mono_us has reached deadline_us. */
+MUST_USE uint32_t parker_receive(struct parker *p, const struct belay_clock *clock,
+                                 int64_t deadline_us);
+
 /* Sleeps until woken (true, and the flag is consumed) or until clock->mono_us reaches
  * deadline_us (false).  DEADLINE_NONE waits for ever. */
 MUST_USE bool parker_wait(struct parker *p, const struct belay_clock *clock,

@@ -80,14 +80,14 @@ static void answer_all(struct member *first, belay_rc rc, const struct belay_err
 {
     for (struct member *m = first; m; m = m->next) {
         m->rc = rc;
-        m->err = *err;
+        if (rc)
+            m->err = *err;
     }
 }
 
 /* Runs one member in a transaction of its own. */
 static void run_alone(struct sqlite_store *s, struct member *m)
 {
-    m->alone = true;
     m->rc = turn_begin(s, &m->err);
     if (m->rc)
         return;
@@ -152,6 +152,7 @@ static void run_turn(struct sqlite_store *s, struct member *first, struct member
 static void enqueue(struct group *g, struct member *m)
 {
     m->next = NULL;
+    m->queued = true;
     *g->last = m;
     g->last = &m->next;
 }
@@ -163,7 +164,7 @@ static struct member *take_members(struct group *g)
     struct member **end = &g->first;
 
     for (unsigned n = 0; *end && n < GROUP_BODIES_MAX; n++) {
-        (*end)->state = MEMBER_RUNNING;
+        (*end)->queued = false;
         end = &(*end)->next;
     }
     g->first = *end;
@@ -181,43 +182,41 @@ static void put_back(struct group *g, struct member *rest)
     if (!rest)
         return;
     for (; *end; end = &(*end)->next)
-        (*end)->state = MEMBER_QUEUED;
+        (*end)->queued = true;
     *end = g->first;
     if (!g->first)
         g->last = end;
     g->first = rest;
 }
 
-/* Tells the members, and puts those that had no turn back.  Others' members live on their
- * stacks: once one is answered under the mutex it is not touched again. */
-static void answer_members(struct group *g, struct member *first, struct member *rest,
-                           const struct member *self)
+/* Tells the members.  They live on their callers' stacks and are gone once they know. */
+static void answer_members(struct member *first, const struct member *self)
 {
-    pthread_mutex_lock(&g->mutex);
     for (struct member *next, *m = first; m; m = next) {
         next = m->next;
-        m->state = MEMBER_ANSWERED;
         if (m != self)
-            parker_wake(&m->parker);
+            parker_post(&m->parker, MEMBER_ANSWERED);
     }
-    put_back(g, rest);
-    pthread_mutex_unlock(&g->mutex);
 }
 
-static void hand_over(struct group *g)
+/* Puts those that had no turn back, and lets the oldest in the queue lead. */
+static void hand_over(struct group *g, struct member *rest)
 {
     pthread_mutex_lock(&g->mutex);
-    g->led = g->first != NULL;
-    if (g->led) {
-        g->first->state = MEMBER_LEADS;
-        parker_wake(&g->first->parker);
-    }
+    put_back(g, rest);
+    struct member *next = g->first;
+    g->led = next != NULL;
+    if (next)
+        next->queued = false; /* it stays in the queue, but cannot leave any more */
     pthread_mutex_unlock(&g->mutex);
+    if (next)
+        parker_post(&next->parker, MEMBER_LEADS);
 }
 
 /* Leads one turn.  The members are taken when the lock between the processes is held, not
- * before: whoever comes while it is waited for goes along.  They are answered before the
- * log is looked after: what they wrote is on the disk. */
+ * before: whoever comes while it is waited for goes along.  They are answered after the
+ * next turn has begun, since waking many takes time; but before a checkpoint, which takes
+ * longer, and what they wrote is on the disk. */
 static void lead(struct sqlite_store *s, struct member *self)
 {
     struct group *g = &s->group;
@@ -233,13 +232,16 @@ static void lead(struct sqlite_store *s, struct member *self)
         answer_all(first, rc, &err);
     else
         run_turn(s, first, &rest);
-    answer_members(g, first, rest, self);
-    if (!rc) {
-        if (!atomic_load(&s->poisoned))
-            wal_after_commit(s);
-        file_lock_release(&s->lock);
+    bool checkpoint = !rc && !atomic_load(&s->poisoned) && wal_is_due(s);
+    if (checkpoint) {
+        answer_members(first, self);
+        wal_after_commit(s);
     }
-    hand_over(g);
+    if (!rc)
+        file_lock_release(&s->lock);
+    hand_over(g, rest);
+    if (!checkpoint)
+        answer_members(first, self);
 }
 
 static void unlink_member(struct group *g, struct member *m)
@@ -253,54 +255,65 @@ static void unlink_member(struct group *g, struct member *m)
         g->last = at;
 }
 
-/* Waits until the member leads or is answered, or leaves the queue: a deadline or a
- * cancel takes it only while it is queued. */
-static belay_rc wait_for_turn(struct sqlite_store *s, struct member *m,
+/* Takes a member that is still queued out of the queue; false: it is too late. */
+static bool leave(struct group *g, struct member *m)
+{
+    pthread_mutex_lock(&g->mutex);
+    bool queued = m->queued;
+    if (queued)
+        unlink_member(g, m);
+    pthread_mutex_unlock(&g->mutex);
+    return queued;
+}
+
+/* Waits until the member leads (*leads) or is answered, or leaves the queue: a deadline or
+ * a cancel takes it only while it is queued. */
+static belay_rc wait_for_turn(struct sqlite_store *s, struct member *m, bool *leads,
                               struct belay_error *err)
 {
-    struct group *g = &s->group;
     int64_t deadline_us = m->job->deadline_us;
-    belay_rc rc = BELAY_OK;
-    bool waiting = true;
 
-    while (waiting) {
-        bool woken = parker_wait(&m->parker, &s->config.clock, deadline_us);
-        pthread_mutex_lock(&g->mutex);
+    for (;;) {
+        uint32_t told = parker_receive(&m->parker, &s->config.clock, deadline_us);
+        *leads = told & MEMBER_LEADS;
+        if (told & (MEMBER_LEADS | MEMBER_ANSWERED))
+            return BELAY_OK;
         bool cancelled = cancel_is_set(m->job->cancel);
-        if (m->state == MEMBER_QUEUED && (cancelled || !woken)) {
-            unlink_member(g, m);
-            rc = cancelled
-                     ? err_set(err, BELAY_CANCELLED, "write: cancelled by the caller")
-                     : err_set(err, BELAY_TIMEOUT, "write: its deadline has passed");
-        }
-        waiting = !rc && (m->state == MEMBER_QUEUED || m->state == MEMBER_RUNNING);
-        if (m->state == MEMBER_RUNNING)
-            deadline_us = DEADLINE_NONE;
-        pthread_mutex_unlock(&g->mutex);
+        if (told && !cancelled)
+            continue;
+        if (leave(&s->group, m))
+            return cancelled
+                       ? err_set(err, BELAY_CANCELLED, "write: cancelled by the caller")
+                       : err_set(err, BELAY_TIMEOUT, "write: its deadline has passed");
+        deadline_us = DEADLINE_NONE; /* it is being run: its answer will come */
     }
-    return rc;
 }
 
 belay_rc group_submit(struct driver *d, struct driver_job *job, struct belay_error *err)
 {
     struct sqlite_store *s = (struct sqlite_store *)d;
     struct group *g = &s->group;
-    struct member m = { .job = job };
+    struct member m; /* its error is filled only if there is one */
     struct cancel_link link;
+    belay_rc rc = BELAY_OK;
 
+    m.job = job;
+    m.parker = (struct parker){ 0 };
+    m.rc = BELAY_OK;
     m.err.code = BELAY_OK;
     cancel_attach(job->cancel, &link, &m.parker);
     pthread_mutex_lock(&g->mutex);
     enqueue(g, &m);
-    if (!g->led) {
+    bool leads = !g->led;
+    if (leads) {
         g->led = true;
-        m.state = MEMBER_LEADS;
+        m.queued = false;
     }
-    bool leads = m.state == MEMBER_LEADS;
     pthread_mutex_unlock(&g->mutex);
 
-    belay_rc rc = leads ? BELAY_OK : wait_for_turn(s, &m, err);
-    while (!rc && m.state == MEMBER_LEADS)
+    if (!leads)
+        rc = wait_for_turn(s, &m, &leads, err);
+    if (!rc && leads)
         lead(s, &m);
     cancel_detach(job->cancel, &link);
     if (!rc && m.rc) {

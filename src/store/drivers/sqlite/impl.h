@@ -96,14 +96,15 @@ struct conn {
 
 /* --- the group --- */
 
-enum member_state { MEMBER_QUEUED, MEMBER_LEADS, MEMBER_RUNNING, MEMBER_ANSWERED };
+/* What a member is told, beside PARKER_WOKEN by a cancel. */
+#define MEMBER_LEADS 2U
+#define MEMBER_ANSWERED 4U /* the last word: nobody touches the member after it */
 
 struct member {
     struct member *next;
     struct driver_job *job;
     struct parker parker;
-    enum member_state state; /* under the group's mutex */
-    bool alone;              /* after its company was taken back */
+    bool queued; /* under the group's mutex: it may leave by itself */
     belay_rc rc;
     struct belay_error err;
 };
@@ -116,11 +117,10 @@ struct group {
 
 /* What the group's leader is doing; it alone touches this, but for `leader`. */
 struct turn {
-    bool wrote;   /* a plan was applied in it */
-    bool broken;  /* applying failed half-way: it must be rolled back */
-    size_t bytes; /* of the plans applied */
-    _Atomic uintptr_t
-        leader; /* the thread whose turn it is (pthread_self); 0: nobody */
+    bool wrote;               /* a plan was applied in it */
+    bool broken;              /* applying failed half-way: it must be rolled back */
+    size_t bytes;             /* of the plans applied */
+    _Atomic uintptr_t leader; /* the thread whose turn it is, or 0 */
 };
 
 #define GROUP_BODIES_MAX 256
@@ -222,7 +222,7 @@ MUST_USE belay_rc row_from(sqlite3_stmt *st, const struct row_type *type,
 /* --- commit.c --- */
 
 /* Guards, then everything that can be refused (rule 3 of driver.h).  Nothing changes.
- */
+ * Guards are looked up even in the turn that read them: a slot's was not. */
 MUST_USE belay_rc plan_check(struct conn *c, const struct plan *plan,
                              struct plan_result *result, struct belay_error *err);
 /* Applies a plan that was checked in the same transaction.  A failure may leave it half
@@ -244,7 +244,8 @@ bool group_in_turn(const struct sqlite_store *s);
 
 /* --- wal.c --- */
 
-/* After a commit, still under the lock. */
+/* After a commit, still under the lock: whether the log wants looking after, and doing so. */
+bool wal_is_due(struct sqlite_store *s);
 void wal_after_commit(struct sqlite_store *s);
 /* At open, under the lock: what an unclean end left in the WAL goes into the file. */
 MUST_USE belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err);

@@ -34,15 +34,17 @@ static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms, int *out_f
     return rc == SQLITE_OK && frames == copied;
 }
 
-void wal_after_commit(struct sqlite_store *s)
+bool wal_is_due(struct sqlite_store *s)
 {
-    int frames;
-
     if (s->wal_pages < s->wal_pages_before && s->wal_full_at > PASSIVE_PAGES)
         s->wal_full_at = PASSIVE_PAGES; /* the log was begun anew */
     s->wal_pages_before = s->wal_pages;
-    if (!s->path || s->wal_pages < s->wal_full_at)
-        return;
+    return s->path && s->wal_pages >= s->wal_full_at;
+}
+
+void wal_after_commit(struct sqlite_store *s)
+{
+    int frames;
     bool done = checkpoint(s, SQLITE_CHECKPOINT_PASSIVE, 0, &frames);
     /* That all is copied is not enough here: readers that are always up to date keep
      * the log from being begun anew all the same. */
