@@ -20,6 +20,8 @@
 struct guard {
     struct row_ref ref;
     int64_t ver;
+    bool read; /* the version comes from a read of the attempt that commits it; a driver
+                  that has let nobody in since need not look again */
 };
 
 enum effect_kind {

@@ -126,8 +126,9 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
         return txn_no_memory(t);
     for (struct entry *e = t->rows.first; e; e = e->next) {
         struct txn_row *r = (struct txn_row *)e;
-        plan.guards[plan.n_guards++] =
-            (struct guard){ .ref = r->ref, .ver = r->base ? r->base->ver : 0 };
+        plan.guards[plan.n_guards++] = (struct guard){
+            .ref = r->ref, .ver = r->base ? r->base->ver : 0, .read = r->base != NULL
+        };
     }
     *result = (struct plan_result){ .conflict = false };
     if (with_effects) {

@@ -210,7 +210,7 @@ static void apply(struct tap *t, struct driver *d, struct bytes ns,
 
     for (size_t i = 0; i < n; i++) {
         if (effects[i].kind == EFFECT_INSERT)
-            guards[plan.n_guards++] = (struct guard){ effects[i].row.ref, 0 };
+            guards[plan.n_guards++] = (struct guard){ .ref = effects[i].row.ref };
     }
     TAP_OK(t, d->attempt_size <= sizeof(attempt));
     TAP_EQ(t, driver_begin(d, attempt, ns, &err), BELAY_OK);

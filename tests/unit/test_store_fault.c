@@ -670,8 +670,8 @@ static struct plan *full_plan(struct tap *t, struct belay_arena *a)
     v[BLOB_UPLOAD] = value_bytes(data);
     v[BLOB_SIZE] = value_i64(-7);
     v[BLOB_DESCRIPTOR] = value_json(name);
-    guards[0] = (struct guard){ ref, 17 };
-    guards[1] = (struct guard){ clock, 0 };
+    guards[0] = (struct guard){ .ref = ref, .ver = 17 };
+    guards[1] = (struct guard){ .ref = clock };
     *plan = (struct plan){
         .id = 31, .guards = guards, .n_guards = 2, .effects = effects, .n_effects = 14
     };

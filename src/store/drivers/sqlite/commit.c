@@ -187,13 +187,15 @@ static belay_rc check_counters(struct conn *c, const struct plan *plan,
     return range;
 }
 
-belay_rc plan_check(struct conn *c, const struct plan *plan, struct plan_result *result,
-                    struct belay_error *err)
+belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
+                    struct plan_result *result, struct belay_error *err)
 {
     bool counters = false;
 
     for (size_t i = 0; i < plan->n_guards; i++) {
-        bool holds = false;
+        bool holds = fresh && plan->guards[i].read;
+        if (holds)
+            continue;
         belay_rc rc = check_guard(c, plan->ns, &plan->guards[i], &holds, err);
         if (rc)
             return rc;

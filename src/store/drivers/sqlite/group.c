@@ -327,17 +327,19 @@ belay_rc group_submit(struct driver *d, struct driver_job *job, struct belay_err
 /* --- commits --- */
 
 static belay_rc commit_in_turn(struct sqlite_store *s, const struct plan *plan,
-                               struct plan_result *result, struct belay_error *err)
+                               bool fresh, struct plan_result *result,
+                               struct belay_error *err)
 {
     if (turn_is_lost(s))
         return atomic_load(&s->poisoned)
                    ? store_poisoned(err)
                    : err_set(err, BELAY_UNAVAILABLE, "commit: rolled back by SQLite");
-    belay_rc rc = plan_check(s->writer, plan, result, err);
+    belay_rc rc = plan_check(s->writer, plan, fresh, result, err);
 
     if (rc || result->conflict || plan->n_effects == 0)
         return rc;
     s->turn.wrote = true;
+    s->turn.applied++;
     for (size_t i = 0; i < plan->n_effects; i++) {
         const struct effect *e = &plan->effects[i];
         s->turn.bytes += sizeof(*e);
@@ -373,7 +375,7 @@ static void run_plan(struct driver_job *job)
     struct plan_job *p = (struct plan_job *)job;
 
     p->result->conflict = false;
-    p->rc = commit_in_turn(p->s, p->plan, p->result, &p->err);
+    p->rc = commit_in_turn(p->s, p->plan, false, p->result, &p->err);
 }
 
 belay_rc group_commit(struct driver *d, void *attempt, const struct plan *plan,
@@ -381,12 +383,13 @@ belay_rc group_commit(struct driver *d, void *attempt, const struct plan *plan,
 {
     struct sqlite_store *s = (struct sqlite_store *)d;
     struct belay_error local = { .code = 0 };
+    const struct sqlite_attempt *a = attempt;
 
-    (void)attempt;
     if (!err)
         err = &local;
+    bool fresh = a->writes && a->read_at == s->turn.applied + 1;
     if (group_in_turn(s))
-        return commit_in_turn(s, plan, result, err);
+        return commit_in_turn(s, plan, fresh, result, err);
     struct plan_job p = { .job = { .run = run_plan, .deadline_us = DEADLINE_NONE },
                           .s = s,
                           .plan = plan,

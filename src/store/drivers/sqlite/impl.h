@@ -117,6 +117,7 @@ struct group {
 
 /* What the group's leader is doing; it alone touches this, but for `leader`. */
 struct turn {
+    uint64_t applied;         /* plans, in all turns so far */
     bool wrote;               /* a plan was applied in it */
     bool broken;              /* applying failed half-way: it must be rolled back */
     size_t bytes;             /* of the plans applied */
@@ -148,6 +149,7 @@ struct sqlite_attempt {
     struct bytes ns;
     struct conn *conn; /* NULL: nothing was read yet */
     bool writes;       /* in the group's turn, on the writer's connection */
+    uint64_t read_at; /* turn.applied + 1 at its first read there; 0: it read nothing */
 };
 
 /* --- sql.c --- */
@@ -222,8 +224,9 @@ MUST_USE belay_rc row_from(sqlite3_stmt *st, const struct row_type *type,
 /* --- commit.c --- */
 
 /* Guards, then everything that can be refused (rule 3 of driver.h).  Nothing changes.
- * Guards are looked up even in the turn that read them: a slot's was not. */
-MUST_USE belay_rc plan_check(struct conn *c, const struct plan *plan,
+ * With `fresh`, nothing was applied since the attempt's first read in this transaction:
+ * guards it has read hold. */
+MUST_USE belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
                              struct plan_result *result, struct belay_error *err);
 /* Applies a plan that was checked in the same transaction.  A failure may leave it half
  * applied: the transaction must be rolled back. */

@@ -334,6 +334,8 @@ static belay_rc lite_read(struct driver *d, void *attempt, struct read *reads, s
         pthread_mutex_unlock(&s->readers_mutex);
         return rc;
     }
+    if (a->writes && a->read_at == 0)
+        a->read_at = s->turn.applied + 1;
     if (!a->conn) {
         struct conn *c = NULL;
         belay_rc rc = reader_take(s, &c, err);
