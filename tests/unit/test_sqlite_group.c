@@ -472,7 +472,7 @@ static int wake_from_outside(const struct place *p)
     (void)call(&c);
     store_close(mine.store);
     driver_close(mine.driver);
-    return c.rc;
+    return (int)c.rc;
 }
 
 static void a_commit_elsewhere_wakes_who_listens_here(struct tap *t)
