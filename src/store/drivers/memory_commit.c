@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "store/drivers/memory_impl.h"
+#include "store/refuse.h"
 
 /* What prepare made for one effect. */
 struct prepared {
@@ -23,11 +24,6 @@ static bool is_row_effect(const struct effect *e)
 {
     return e->kind == EFFECT_INSERT || e->kind == EFFECT_PUT ||
            e->kind == EFFECT_DELETE;
-}
-
-static bool is_counter_effect(const struct effect *e)
-{
-    return e->kind == EFFECT_ADD || e->kind == EFFECT_RAISE;
 }
 
 static bool guards_hold(struct memory *m, const struct mem_space *space,
@@ -47,87 +43,27 @@ static bool guards_hold(struct memory *m, const struct mem_space *space,
 
 /* --- check --- */
 
-static belay_rc corrupt_rank(const struct effect *e, const char *why,
-                             struct belay_error *err)
-{
-    belay_rc rc = err_reason(err, BELAY_CORRUPT, "rank", "rank entry: %s", why);
-    err_entity(err, e->rank.index);
-    return rc;
-}
-
 static belay_rc check_rank(struct memory *m, const struct mem_space *space,
                            const struct effect *e, struct belay_error *err)
 {
     struct mem_set *set = mem_find_set(m, space, MEM_RANK, e->rank.index);
     struct mem_node *n = mem_find_member(m, set, e->rank.member);
 
-    if (e->kind == EFFECT_RANK_ADD)
-        return n ? corrupt_rank(e, "the member is in the index already", err)
-                 : BELAY_OK;
-    if (!n)
-        return corrupt_rank(e, "the member is not in the index", err);
-    if (n->number != e->rank.old_rank)
-        return corrupt_rank(e, "the member stands at another rank", err);
-    return BELAY_OK;
-}
-
-/* The entry that must come before effect i of the plan, or 0 when any may come: the
- * plan's own append before it, else the last one stored. */
-static int64_t log_tail(struct memory *m, const struct mem_space *space,
-                        const struct plan *plan, size_t i)
-{
-    struct bytes stream = plan->effects[i].log.stream;
-
-    while (i-- > 0) {
-        const struct effect *e = &plan->effects[i];
-        if (e->kind == EFFECT_LOG_APPEND && bytes_eq(e->log.stream, stream))
-            return e->log.seq;
-    }
-    struct mem_set *set = mem_find_set(m, space, MEM_LOG, stream);
-    struct mem_node *last = set ? mem_tree_last(&set->tree) : NULL;
-    return last ? last->number : 0;
+    return refuse_rank(e, n ? &n->number : NULL, err);
 }
 
 static belay_rc check_log(struct memory *m, const struct mem_space *space,
                           const struct plan *plan, size_t i, struct belay_error *err)
 {
     const struct effect *e = &plan->effects[i];
-    int64_t tail = log_tail(m, space, plan, i);
+    int64_t tail = 0;
 
-    if (tail == 0 || e->log.seq == tail + 1)
-        return BELAY_OK;
-    belay_rc rc = err_reason(err, BELAY_CORRUPT, "log",
-                             "log entry: not the next one of its stream");
-    err_entity(err, e->log.stream);
-    err_numbers(err, tail + 1, e->log.seq);
-    return rc;
-}
-
-/* The value of a counter as effect i finds it: changed by the plan's own effects before
- * it, else initial in a row the plan inserts, else stored.  False: there is no row. */
-static bool counter_before(struct memory *m, const struct mem_space *space,
-                           const struct plan *plan, const struct plan_result *result,
-                           size_t i, int64_t *out)
-{
-    const struct effect *e = &plan->effects[i];
-    const struct mem_row *r = mem_find_row(m, space, &e->counter.ref);
-    const struct value *v = r ? &r->v[e->counter.column] : NULL;
-
-    for (size_t j = 0; j < i; j++) {
-        const struct effect *f = &plan->effects[j];
-        if (f->kind == EFFECT_INSERT && row_ref_eq(&f->row.ref, &e->counter.ref))
-            v = &f->row.v[e->counter.column];
+    if (log_needs_tail(plan, i, &tail)) {
+        struct mem_set *set = mem_find_set(m, space, MEM_LOG, e->log.stream);
+        struct mem_node *last = set ? mem_tree_last(&set->tree) : NULL;
+        tail = last ? last->number : 0;
     }
-    if (!v)
-        return false;
-    *out = v->kind == VALUE_I64 ? v->i : 0;
-    for (size_t j = 0; j < i; j++) {
-        const struct effect *f = &plan->effects[j];
-        if (is_counter_effect(f) && f->counter.column == e->counter.column &&
-            row_ref_eq(&f->counter.ref, &e->counter.ref))
-            *out = result->effects[j].value;
-    }
-    return true;
+    return refuse_log(e, tail, err);
 }
 
 static belay_rc check_counters(struct memory *m, const struct mem_space *space,
@@ -139,15 +75,13 @@ static belay_rc check_counters(struct memory *m, const struct mem_space *space,
     /* not_found anywhere goes before out_of_range anywhere (rule 3). */
     for (size_t i = 0; i < plan->n_effects; i++) {
         const struct effect *e = &plan->effects[i];
-        int64_t old = 0;
         if (!is_counter_effect(e))
             continue;
-        if (!counter_before(m, space, plan, result, i, &old)) {
-            belay_rc rc = err_set(err, BELAY_NOT_FOUND, "%s: no such row to count in",
-                                  e->counter.ref.type->name);
-            err_entity(err, bytes_str(e->counter.ref.type->name));
+        const struct mem_row *r = mem_find_row(m, space, &e->counter.ref);
+        int64_t stored = r ? row_i64(&r->row, e->counter.column, 0) : 0, old = 0;
+        belay_rc rc = refuse_counter(plan, result, i, r ? &stored : NULL, &old, err);
+        if (rc)
             return rc;
-        }
         if (!range)
             range = counter_add(e, old, &result->effects[i].value, err);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "store/drivers/sqlite/impl.h"
+#include "store/refuse.h"
 
 /* Steps a statement for at most one row and one number; *found tells whether there was
  * one.  Resets it. */
@@ -58,40 +59,7 @@ static belay_rc check_rank(struct conn *c, struct bytes ns, const struct effect 
     bind_text(st, 2, e->rank.index);
     bind_text(st, 3, e->rank.member);
     belay_rc rc = one_number(c, st, "check a rank", &found, &rank, err);
-    if (rc)
-        return rc;
-    bool adds = e->kind == EFFECT_RANK_ADD;
-    if (adds ? !found : found && rank == e->rank.old_rank)
-        return BELAY_OK;
-    rc = err_reason(err, BELAY_CORRUPT, "rank", "rank entry: %s",
-                    adds     ? "the member is in the index already"
-                    : !found ? "the member is not in the index"
-                             : "the member stands at another rank");
-    err_entity(err, e->rank.index);
-    return rc;
-}
-
-/* The entry before effect i: the plan's own, else the last one stored; 0: none. */
-static belay_rc log_tail(struct conn *c, const struct plan *plan, size_t i,
-                         int64_t *out, struct belay_error *err)
-{
-    struct bytes stream = plan->effects[i].log.stream;
-    bool found = false;
-
-    *out = 0;
-    while (i-- > 0) {
-        const struct effect *e = &plan->effects[i];
-        if (e->kind == EFFECT_LOG_APPEND && bytes_eq(e->log.stream, stream)) {
-            *out = e->log.seq;
-            return BELAY_OK;
-        }
-    }
-    sqlite3_stmt *st = conn_plain(c, SQL_LOG_LAST, err);
-    if (!st)
-        return unprepared(err);
-    bind_text(st, 1, plan->ns);
-    bind_text(st, 2, stream);
-    return one_number(c, st, "check a log", &found, out, err);
+    return rc ? rc : refuse_rank(e, found ? &rank : NULL, err);
 }
 
 static belay_rc check_log(struct conn *c, const struct plan *plan, size_t i,
@@ -99,20 +67,19 @@ static belay_rc check_log(struct conn *c, const struct plan *plan, size_t i,
 {
     const struct effect *e = &plan->effects[i];
     int64_t tail = 0;
-    belay_rc rc = log_tail(c, plan, i, &tail, err);
+    bool found = false;
 
-    if (rc || tail == 0 || e->log.seq == tail + 1)
-        return rc;
-    rc = err_reason(err, BELAY_CORRUPT, "log",
-                    "log entry: not the next one of its stream");
-    err_entity(err, e->log.stream);
-    err_numbers(err, tail + 1, e->log.seq);
-    return rc;
-}
-
-static bool is_counter(const struct effect *e)
-{
-    return e->kind == EFFECT_ADD || e->kind == EFFECT_RAISE;
+    if (log_needs_tail(plan, i, &tail)) {
+        sqlite3_stmt *st = conn_plain(c, SQL_LOG_LAST, err);
+        if (!st)
+            return unprepared(err);
+        bind_text(st, 1, plan->ns);
+        bind_text(st, 2, e->log.stream);
+        belay_rc rc = one_number(c, st, "check a log", &found, &tail, err);
+        if (rc)
+            return rc;
+    }
+    return refuse_log(e, tail, err);
 }
 
 /* The stored value of the counter that effect i changes. */
@@ -134,53 +101,23 @@ static belay_rc stored_counter(struct conn *c, struct bytes ns, const struct eff
     return rc;
 }
 
-/* The value as effect i finds it: changed by the plan's own effects before it, else
- * initial in a row the plan inserts, else stored. */
-static belay_rc counter_before(struct conn *c, const struct plan *plan,
-                               const struct plan_result *result, size_t i, bool *found,
-                               int64_t *out, struct belay_error *err)
-{
-    const struct effect *e = &plan->effects[i];
-    belay_rc rc = stored_counter(c, plan->ns, e, found, out, err);
-
-    for (size_t j = 0; j < i && !rc; j++) {
-        const struct effect *f = &plan->effects[j];
-        if (f->kind == EFFECT_INSERT && row_ref_eq(&f->row.ref, &e->counter.ref)) {
-            *found = true;
-            *out = f->row.v[e->counter.column].kind == VALUE_I64
-                       ? f->row.v[e->counter.column].i
-                       : 0;
-        }
-        if (is_counter(f) && f->counter.column == e->counter.column &&
-            row_ref_eq(&f->counter.ref, &e->counter.ref))
-            *out = result->effects[j].value;
-    }
-    return rc;
-}
-
 static belay_rc check_counters(struct conn *c, const struct plan *plan,
                                struct plan_result *result, struct belay_error *err)
 {
     belay_rc range = BELAY_OK;
 
+    /* not_found anywhere goes before out_of_range anywhere (rule 3). */
     for (size_t i = 0; i < plan->n_effects; i++) {
         const struct effect *e = &plan->effects[i];
-        int64_t old = 0;
+        int64_t stored = 0, old = 0;
         bool found = false;
-        if (!is_counter(e))
+        if (!is_counter_effect(e))
             continue;
-        struct belay_error
-            later; /* of a range that only counts if nothing is missing */
-        belay_rc rc =
-            counter_before(c, plan, result, i, &found, &old, range ? &later : err);
+        belay_rc rc = stored_counter(c, plan->ns, e, &found, &stored, err);
+        if (!rc)
+            rc = refuse_counter(plan, result, i, found ? &stored : NULL, &old, err);
         if (rc)
             return rc;
-        if (!found) {
-            rc = err_set(err, BELAY_NOT_FOUND, "%s: no such row to count in",
-                         e->counter.ref.type->name);
-            err_entity(err, bytes_str(e->counter.ref.type->name));
-            return rc;
-        }
         if (!range)
             range = counter_add(e, old, &result->effects[i].value, err);
     }
@@ -213,7 +150,7 @@ belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
         else if (e->kind == EFFECT_LOG_APPEND)
             rc = check_log(c, plan, i, err);
         else
-            counters |= is_counter(e);
+            counters |= is_counter_effect(e);
         if (rc)
             return rc;
     }
