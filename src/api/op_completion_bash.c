@@ -24,7 +24,7 @@ static void append_offer(struct buf *out, const struct op_arg *arg)
         for (const char *const *c = arg->choices; *c; c++)
             buf_printf(out, "%s%s", c == arg->choices ? "" : " ", *c);
         buf_append_str(out, "'\n        ;;\n");
-    } else if (arg->type == OP_FILE || arg->type == OP_JSON) {
+    } else if (op_takes_path(arg->type)) {
         buf_append_str(out, "        mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
                             "        return\n        ;;\n");
     } else {

@@ -91,7 +91,7 @@ static void append_option(struct buf *out, const struct op_arg *arg)
     if (arg->letter)
         buf_printf(out, " -s %c", arg->letter);
     if (arg->kind == OP_OPTION) {
-        bool file = arg->type == OP_FILE || arg->type == OP_JSON;
+        bool file = op_takes_path(arg->type);
         buf_append_str(out, file ? " -r -F" : " -x");
     }
     if (arg->choices)

@@ -49,7 +49,7 @@ static void append_offer(struct buf *out, const struct op_arg *arg)
         buf_append_str(out, "compadd --");
         append_choices(out, arg);
         buf_append_char(out, '\n');
-    } else if (arg->type == OP_FILE || arg->type == OP_JSON) {
+    } else if (op_takes_path(arg->type)) {
         buf_append_str(out, "_files\n");
     }
     buf_append_str(out, "        return\n        ;;\n");

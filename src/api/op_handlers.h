@@ -21,10 +21,48 @@ op_handler op_audit_verify;
 op_handler op_check;
 op_handler op_doctor;
 
+op_handler op_queue_enqueue;
+op_handler op_queue_claim;
+op_handler op_queue_renew;
+op_handler op_queue_abandon;
+op_handler op_queue_complete;
+op_handler op_queue_cancel;
+op_handler op_queue_drop;
+op_handler op_queue_ls;
+op_handler op_session_commit;
+op_handler op_session_show;
+op_handler op_session_ls;
+op_handler op_session_log;
+op_handler op_session_nodes;
+op_handler op_session_path;
+op_handler op_session_node;
+op_handler op_session_checkpoint;
+op_handler op_session_meta_show;
+op_handler op_session_meta_set;
+op_handler op_session_tombstone;
+op_handler op_session_vacuum;
+op_handler op_session_heal;
+op_handler op_session_delete;
+op_handler op_attachment_intent;
+op_handler op_attachment_commit;
+op_handler op_attachment_ls;
+op_handler op_attachment_forget;
+op_handler op_blob_put;
+op_handler op_blob_get;
+op_handler op_blob_pin;
+op_handler op_blob_unpin;
+op_handler op_blob_pins;
+op_handler op_gc;
+
 /* 0 when the answer's `ok` is true, else 1. */
 op_exit op_exit_of_ok;
 /* The exit status of the error in the answer's `code`, else as op_exit_of_ok. */
 op_exit op_exit_of_code;
+/* 0 when the answer's `cancelled` is true, else that of wrong_state. */
+op_exit op_exit_of_cancelled;
+/* By the answer's `outcome`: 0, 75 for what is incomplete, 1 for what was refused, and
+ * that of the error for what failed. */
+op_exit op_exit_of_gc;
 
 /* The names that op_completion takes; ends with NULL. */
 extern const char *const op_completion_shells[];

@@ -28,7 +28,11 @@ static const char *type_word(enum op_type type)
         return "DURATION";
     case OP_JSON:
         return "JSON|@FILE|-";
+    case OP_CLAIM:
+        return "CLAIM|@FILE|-";
     case OP_FILE:
+    case OP_STREAM:
+    case OP_TARGET:
         return "FILE|-";
     case OP_BOOL:
         return "true|false";

@@ -24,9 +24,15 @@ static belay_rc refuse_str(const struct op_arg *arg, struct belay_error *err,
     return refuse(arg, err, &text);
 }
 
+bool op_takes_path(enum op_type type)
+{
+    return type == OP_JSON || type == OP_FILE || type == OP_CLAIM ||
+           type == OP_STREAM || type == OP_TARGET;
+}
+
 size_t op_value_max(const struct op_arg *arg)
 {
-    bool large = arg->type == OP_JSON || arg->type == OP_FILE;
+    bool large = arg->type == OP_JSON || arg->type == OP_FILE || arg->type == OP_CLAIM;
 
     if (arg->max > 0 && arg->type != OP_I64 && arg->type != OP_DURATION)
         return (size_t)arg->max;
@@ -128,6 +134,9 @@ belay_rc op_value_parse(const struct op_arg *arg, struct bytes text,
 
     switch (arg->type) {
     case OP_TEXT:
+    case OP_CLAIM:
+    case OP_STREAM:
+    case OP_TARGET:
         rc = read_text(arg, text, err);
         break;
     case OP_I64:

@@ -9,6 +9,9 @@
  *   O3  positionals are declared in their order; only the last may be repeated, and
  *       what follows an optional one is optional
  *   O4  an option has the same shape, with or without a value, wherever it occurs
+ *   O5  every {parameter} of a path is an argument by name; {sha256} of a PUT is what
+ *       its body must have, the argument `expect`
+ *   O6  at most one argument is a stream; a target goes with OP_BYTES and nothing else
  */
 #ifndef API_OPS_H
 #define API_OPS_H
@@ -33,8 +36,16 @@ enum op_type {
     OP_DURATION, /* 30s; milliseconds in the value */
     OP_JSON,     /* the command line also takes @FILE and - for standard input */
     OP_BOOL,
-    OP_FILE, /* the command line takes a path or -; the value is the content */
+    OP_FILE,   /* the command line takes a path or -; the value is the content */
+    OP_CLAIM,  /* a claim on an inbox: its handle, or JSON that has it; the command line
+                  also takes @FILE and -.  Read with op_read_claim */
+    OP_STREAM, /* bytes of any number, which come from call->source; the command line
+                  takes a path or -, and the value is only that name */
+    OP_TARGET, /* where the command line puts an answer of bytes: a path or - */
 };
+
+/* Whether the command line reads a value, or may, from a file that is named. */
+bool op_takes_path(enum op_type type);
 
 /* Longest values where `max` is 0. */
 #define OP_TEXT_MAX ((size_t)65536)
@@ -77,6 +88,28 @@ enum op_shape {
     OP_OBJECT,
     OP_LIST,  /* {"items":[{...}...],"next_cursor":...} */
     OP_PROSE, /* {"text":"..."}: for people, printed as it is */
+    OP_BYTES, /* bytes, given to call->sink as they come, and an object about them; the
+                 command line prints that when the bytes went into a file */
+};
+
+/* --- bytes that are too many for a value or an answer ---
+ *
+ * Whoever calls a handler supplies the two ends: the command line files and pipes, a
+ * server the bodies of its requests.  Both fail with an error that the handler hands
+ * on. */
+
+/* The next piece, borrowed until the next call; empty at the end. */
+struct op_source {
+    belay_rc (*read)(void *arg, struct bytes *out, struct belay_error *err);
+    void *arg;
+};
+
+/* Takes one piece.  What was taken counts only when the handler succeeds: an end that
+ * can hold it back until then does, and one that cannot says afterwards that it was
+ * wrong. */
+struct op_sink {
+    belay_rc (*write)(void *arg, struct bytes piece, struct belay_error *err);
+    void *arg;
 };
 
 struct op_table;
@@ -90,7 +123,9 @@ struct op_call {
     struct belay *belay; /* NULL unless op->needs_store, or where it opens by itself */
     const char *store;   /* the URL, and ... */
     const char *ns;      /* ... the namespace, where op->needs_store */
-    const char *principal; /* who asks, for the audit log; NULL: not known */
+    const char *principal;          /* who asks, for the audit log; NULL: not known */
+    const struct op_source *source; /* where an argument is OP_STREAM */
+    const struct op_sink *sink;     /* where the shape is OP_BYTES */
 };
 
 /* The caller json_decref()s *out, which is untouched on failure. */
@@ -123,8 +158,9 @@ struct operation {
     enum op_shape shape;
     const char *const *columns; /* of a table, in order; ends with NULL */
     const char *essence;        /* the one field printed with -q; NULL: none */
-    const char *rows; /* a field of an object that holds a list of objects: people see
-                         it as a table below the others; NULL: none */
+    const char *rows; /* a field of an object ("a", or "a.b" in one of it) that holds a
+                         list of objects: people see it as a table below the others;
+                         NULL: none */
     const char *const *row_columns; /* of that table */
     op_handler *handler;
     op_exit *exit_of; /* NULL: every answer is a success */

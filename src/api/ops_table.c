@@ -1,5 +1,8 @@
-/* The rows.  Nothing else knows which operations there are. */
+/* The rows, and the groups of rows that are in files of their own.  Nothing else knows
+ * which operations there are. */
 #include "api/op_handlers.h"
+#include "api/ops_args.h"
+#include "api/ops_sessions.h"
 
 static const char *const outputs[] = { "table", "json", "jsonl", NULL };
 
@@ -122,16 +125,6 @@ static const struct operation about[] = {
 
 /* --- administration --- */
 
-#define ARG_LIMIT                                                                  \
-    {                                                                              \
-        .name = "limit", .kind = OP_OPTION, .type = OP_I64, .min = 1, .max = 1000, \
-        .placeholder = "N", .fallback = "100", .help = "how many at most"          \
-    }
-#define ARG_CURSOR                                                                 \
-    {                                                                              \
-        .name = "cursor", .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 64, \
-        .placeholder = "C", .help = "go on where a list before ended"              \
-    }
 #define ARG_SYSTEM                                                       \
     {                                                                    \
         .name = "system", .kind = OP_FLAG, .type = OP_BOOL,              \
@@ -374,6 +367,12 @@ static const struct operation care[] = {
 };
 
 static const struct op_group groups[] = {
+    { .title = "Inboxes", .ops = ops_queue, .n_ops = COUNT_OF(ops_queue) },
+    { .title = "Sessions", .ops = ops_session, .n_ops = COUNT_OF(ops_session) },
+    { .title = "Attachments",
+      .ops = ops_attachment,
+      .n_ops = COUNT_OF(ops_attachment) },
+    { .title = "Blobs", .ops = ops_blob, .n_ops = COUNT_OF(ops_blob) },
     { .title = "Namespaces", .ops = namespaces, .n_ops = COUNT_OF(namespaces) },
     { .title = "Care of a store", .ops = care, .n_ops = COUNT_OF(care) },
     { .title = "About Belay", .ops = about, .n_ops = COUNT_OF(about) },

@@ -55,20 +55,18 @@ static belay_rc look_sqlite(const struct url *url, const struct driver_config *c
     return rc ? rc : sqlite_look(path, &config->clock, err);
 }
 
-static const char *const none[] = { NULL };
-
 /* clang-format off */
 const struct scheme scheme_table[] = {
-    { "memory",     open_memory, NULL,        none },
-    { "sqlite",     open_sqlite, look_sqlite, none },
-    { "postgres",   NULL,        NULL,        none },
-    { "postgresql", NULL,        NULL,        none },
-    { "valkey",     NULL,        NULL,        none },
-    { "valkeys",    NULL,        NULL,        none },
-    { "redis",      NULL,        NULL,        none },
-    { "rediss",     NULL,        NULL,        none },
-    { "http",       NULL,        NULL,        none },
-    { "https",      NULL,        NULL,        none },
+    { "memory",     open_memory,          NULL,        NULL },
+    { "sqlite",     open_sqlite,          look_sqlite, NULL },
+    { "postgres",   scheme_open_postgres, NULL,        scheme_knows_postgres },
+    { "postgresql", scheme_open_postgres, NULL,        scheme_knows_postgres },
+    { "valkey",     NULL,                 NULL,        NULL },
+    { "valkeys",    NULL,                 NULL,        NULL },
+    { "redis",      NULL,                 NULL,        NULL },
+    { "rediss",     NULL,                 NULL,        NULL },
+    { "http",       NULL,                 NULL,        NULL },
+    { "https",      NULL,                 NULL,        NULL },
 };
 /* clang-format on */
 const size_t scheme_count = COUNT_OF(scheme_table);
@@ -104,15 +102,6 @@ belay_rc scheme_find(const struct url *url, const struct scheme **out,
     return not_here(url, false, err);
 }
 
-static bool is_own(const struct scheme *scheme, struct bytes name)
-{
-    for (const char *const *own = scheme->options; *own; own++) {
-        if (bytes_eq(name, bytes_str(*own)))
-            return true;
-    }
-    return false;
-}
-
 belay_rc scheme_options(const struct scheme *scheme, const struct url *url,
                         struct settings *settings, struct belay_error *err)
 {
@@ -124,7 +113,7 @@ belay_rc scheme_options(const struct scheme *scheme, const struct url *url,
             belay_rc rc = settings_from_text(settings, which, option->value, err);
             if (rc != BELAY_OK)
                 return rc;
-        } else if (!is_own(scheme, option->name)) {
+        } else if (!scheme->knows || !scheme->knows(option->name)) {
             (void)err_reason(
                 err, BELAY_INVALID, "option",
                 "store URL: option %.*s: unknown to %s:", (int)option->name.len,

@@ -22,12 +22,19 @@ typedef belay_rc scheme_look_fn(const struct url *url,
                                 const struct driver_config *config,
                                 struct belay_error *err);
 
+/* Whether it has an option of that name, besides the settings. */
+typedef bool scheme_knows_fn(struct bytes name);
+
 struct scheme {
     const char *name;
-    scheme_open_fn *open;       /* NULL: not in this build */
-    scheme_look_fn *look;       /* NULL: it never does */
-    const char *const *options; /* of its own, besides the settings; ends with NULL */
+    scheme_open_fn *open;   /* NULL: not in this build */
+    scheme_look_fn *look;   /* NULL: it never does */
+    scheme_knows_fn *knows; /* NULL: it has no options of its own */
 };
+
+/* scheme_postgres.c */
+scheme_open_fn scheme_open_postgres;
+scheme_knows_fn scheme_knows_postgres;
 
 extern const struct scheme scheme_table[];
 extern const size_t scheme_count;

@@ -116,6 +116,23 @@ bool bytes_to_i64(struct bytes b, int64_t *out)
     return true;
 }
 
+size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n)
+{
+    char text[I64_TEXT_MAX];
+    size_t at = sizeof(text);
+    uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+
+    text[--at] = '\0';
+    do {
+        text[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (n < 0)
+        text[--at] = '-';
+    memcpy(out, text + at, sizeof(text) - at);
+    return sizeof(text) - at - 1;
+}
+
 /* Room for `more` bytes behind len, or the sticky failure. */
 static bool reserve(struct buf *b, size_t more)
 {
@@ -160,17 +177,9 @@ void buf_append_char(struct buf *b, char c)
 
 void buf_append_i64(struct buf *b, int64_t n)
 {
-    char text[20]; /* 19 digits and a minus */
-    size_t at = sizeof(text);
-    uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
+    char text[I64_TEXT_MAX];
 
-    do {
-        text[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
-    if (n < 0)
-        text[--at] = '-';
-    buf_append(b, bytes_of(text + at, sizeof(text) - at));
+    buf_append(b, bytes_of(text, bytes_put_i64(text, n)));
 }
 
 void buf_printf(struct buf *b, const char *fmt, ...)

@@ -54,6 +54,10 @@ bool bytes_is_id(struct bytes b, size_t max);
  * "0" itself, "-0" refused, nothing out of range.  False leaves *out untouched. */
 MUST_USE bool bytes_to_i64(struct bytes b, int64_t *out);
 
+/* And back: decimal text with a NUL behind it; returns its length without. */
+#define I64_TEXT_MAX 21
+size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n);
+
 /* Owned bytes that grow.  Zero-initialise, append, release.  Failure is sticky: after
  * an append could not get memory, `failed` is set, further appends do nothing, and the
  * caller checks once at the end. */

@@ -7,6 +7,7 @@
 #include "api/handle.h"
 #include "api/op_text.h"
 #include "cli/report.h"
+#include "cli/stream.h"
 
 #define EXIT_NOT_WRITTEN 1
 
@@ -42,18 +43,16 @@ static belay_rc open_store(const struct request *r, struct belay **out,
                        out, err);
 }
 
-/* Asks the operation and turns its answer into text; *status is the answer's own. */
-static belay_rc answer(const struct cli *cli, const struct request *r, struct buf *out,
-                       struct buf *remark, int *status, struct belay_error *err)
+/* Calls the operation's handler, with the two ends of whatever streams through it. */
+static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
+                    struct stream_out *to, json_t **result, struct belay_error *err)
 {
-    struct belay *b CLEANUP(belay_closep) = NULL;
-    json_t *result CLEANUP(json_decrefp) = NULL;
+    const struct op_source source = { .read = stream_read, .arg = &r->source };
+    const struct op_sink sink = { .write = stream_write, .arg = to };
+    bool is_named = r->op->scope > OP_SCOPE_READ; /* it leaves a trace */
     char principal[PRINCIPAL_MAX];
 
-    belay_rc rc = open_store(r, &b, err);
-    if (rc != BELAY_OK)
-        return rc;
-    if (r->op->scope == OP_SCOPE_ADMIN)
+    if (is_named)
         name_principal(principal);
     const struct op_call call = {
         .table = cli->table,
@@ -63,10 +62,33 @@ static belay_rc answer(const struct cli *cli, const struct request *r, struct bu
         .belay = b,
         .store = r->store,
         .ns = r->ns,
-        .principal = r->op->scope == OP_SCOPE_ADMIN ? principal : NULL,
+        .principal = is_named ? principal : NULL,
+        .source = &source,
+        .sink = &sink,
     };
-    rc = r->op->handler(&call, &result, err);
-    if (rc == BELAY_OK)
+    belay_rc rc = r->op->handler(&call, result, err);
+    if (rc == BELAY_OK && r->op->shape == OP_BYTES)
+        rc = stream_finish(to, err);
+    return rc;
+}
+
+/* Asks the operation and turns its answer into text; *status is the answer's own. */
+static belay_rc answer(const struct cli *cli, struct request *r, struct buf *out,
+                       struct buf *remark, int *status, struct belay_error *err)
+{
+    struct belay *b CLEANUP(belay_closep) = NULL;
+    json_t *result CLEANUP(json_decrefp) = NULL;
+    struct stream_out to CLEANUP(stream_out_release) = {
+        .path = r->target,
+        .fd = r->target ? -1 : cli->out,
+    };
+    bool is_told = r->op->shape != OP_BYTES || r->target;
+
+    belay_rc rc = open_store(r, &b, err);
+    if (rc != BELAY_OK)
+        return rc;
+    rc = ask(cli, r, b, &to, &result, err);
+    if (rc == BELAY_OK && is_told)
         rc = output_render(r->op, result, r->output, r->quiet, out, err);
     if (rc == BELAY_OK && r->op->exit_of)
         *status = r->op->exit_of(result);
@@ -126,9 +148,10 @@ int cli_run(const struct cli *cli, char *const *argv, size_t n)
         rc = answer(cli, &r, &out, &remark, &status, &err);
     if (rc != BELAY_OK && strcmp(err.reason, "no_command") == 0 && !json)
         return show_usage(cli, &err);
-    if (rc != BELAY_OK)
-        return report_error(cli->err, &err, json);
-
+    if (rc != BELAY_OK) {
+        status = report_error(cli->err, &err, json);
+        return strcmp(err.reason, "output") == 0 ? EXIT_NOT_WRITTEN : status;
+    }
     if (report_write(cli->out, buf_view(&out), &err) != BELAY_OK) {
         (void)report_error(cli->err, &err, json);
         return EXIT_NOT_WRITTEN;

@@ -15,7 +15,10 @@ struct cli {
  *
  * Standard output holds a whole answer or nothing, and is written last.  A failure is
  * reported once, on standard error, and decides the exit status; one to write the
- * answer is status 1.  An answer may have a status of its own (check, doctor). */
+ * answer is status 1.  An answer may have a status of its own (check, doctor).
+ *
+ * An answer of bytes goes to standard output, or to the file that is named, by itself:
+ * more than STREAM_HELD_MAX of it may be written before a failure is known. */
 int cli_run(const struct cli *cli, char *const *argv, size_t n);
 
 #endif /* CLI_CLI_H */

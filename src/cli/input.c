@@ -2,28 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <unistd.h>
 
-static void closep(int *fd)
+static belay_rc read_all(struct stream_in *from, size_t max, struct buf *text,
+                         struct belay_error *err)
 {
-    if (*fd >= 0)
-        (void)close(*fd); /* it was only read */
-}
-
-static belay_rc read_all(int fd, size_t max, struct buf *text, struct belay_error *err)
-{
-    char chunk[16384];
+    struct bytes piece;
 
     for (;;) {
-        ssize_t n = read(fd, chunk, sizeof(chunk));
-        if (n == 0)
-            return BELAY_OK;
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_reason(err, BELAY_INVALID, "file", "cannot be read: %s",
-                              strerror(errno));
-        buf_append(text, bytes_of(chunk, (size_t)n));
+        belay_rc rc = stream_read(from, &piece, err);
+        if (rc != BELAY_OK || piece.len == 0)
+            return rc;
+        buf_append(text, piece);
         if (text->failed)
             return err_no_memory(err, "the input");
         if (text->len > max) {
@@ -35,25 +24,37 @@ static belay_rc read_all(int fd, size_t max, struct buf *text, struct belay_erro
     }
 }
 
-belay_rc input_read(struct input *in, const char *path, size_t max,
-                    struct belay_arena *a, struct bytes *out, struct belay_error *err)
+belay_rc input_open(struct input *in, const char *path, struct belay_arena *a,
+                    struct stream_in *out, struct belay_error *err)
 {
-    struct buf text CLEANUP(buf_release) = { 0 };
-    int opened CLEANUP(closep) = -1;
     bool is_stdin = strcmp(path, "-") == 0;
+    struct stream_in opened = { .fd = in->fd, .opened = !is_stdin };
 
     if (is_stdin && in->used)
         return err_reason(err, BELAY_INVALID, "usage",
                           "standard input is already read by another argument");
-    if (is_stdin) {
-        in->used = true;
-    } else {
-        opened = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-        if (opened < 0)
-            return err_reason(err, BELAY_INVALID, "file", "cannot be opened: %s",
-                              strerror(errno));
-    }
-    belay_rc rc = read_all(is_stdin ? in->fd : opened, max, &text, err);
+    opened.chunk = arena_alloc(a, INPUT_CHUNK);
+    if (!opened.chunk)
+        return err_no_memory(err, "the input");
+    if (!is_stdin)
+        opened.fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    if (!is_stdin && opened.fd < 0)
+        return err_reason(err, BELAY_INVALID, "file", "cannot be opened: %s",
+                          strerror(errno));
+    in->used |= is_stdin;
+    *out = opened;
+    return BELAY_OK;
+}
+
+belay_rc input_read(struct input *in, const char *path, size_t max,
+                    struct belay_arena *a, struct bytes *out, struct belay_error *err)
+{
+    struct buf text CLEANUP(buf_release) = { 0 };
+    struct stream_in from CLEANUP(stream_in_release) = { 0 };
+
+    belay_rc rc = input_open(in, path, a, &from, err);
+    if (rc == BELAY_OK)
+        rc = read_all(&from, max, &text, err);
     if (rc == BELAY_OK && !arena_copy(a, buf_view(&text), out))
         rc = err_no_memory(err, "the input");
     return rc;

@@ -189,6 +189,18 @@ static belay_rc render_list(const char *const *columns, const json_t *items,
     return grid_write(&g, out, err);
 }
 
+/* The list below an object: "a" of it, or "a.b". */
+static const json_t *rows_of(const struct operation *op, const json_t *object)
+{
+    const char *name = op->rows, *dot = name ? strchr(name, '.') : NULL;
+
+    if (dot) {
+        object = json_object_getn(object, name, (size_t)(dot - name));
+        name = dot + 1;
+    }
+    return name ? json_object_get(object, name) : NULL;
+}
+
 static belay_rc render_object(const struct operation *op, const json_t *object,
                               struct buf *out, struct belay_error *err)
 {
@@ -207,7 +219,7 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
             return rc;
     }
     belay_rc rc = grid_write(&g, out, err);
-    const json_t *rows = op->rows ? json_object_get(object, op->rows) : NULL;
+    const json_t *rows = rows_of(op, object);
     if (rc != BELAY_OK || json_array_size(rows) == 0)
         return rc;
     buf_append_char(out, '\n');
@@ -220,7 +232,7 @@ static belay_rc render_essence(const struct operation *op, const json_t *item,
 {
     const json_t *value = op->essence ? json_object_get(item, op->essence) : NULL;
 
-    if (!value)
+    if (!value || json_is_null(value))
         return BELAY_OK;
     belay_rc rc = append_cell(out, value, err);
     buf_append_char(out, '\n');
@@ -233,7 +245,7 @@ static belay_rc render_quiet(const struct operation *op, const json_t *answer,
     const json_t *items = json_object_get(answer, "items");
     belay_rc rc = BELAY_OK;
 
-    if (op->shape == OP_OBJECT)
+    if (op->shape != OP_LIST)
         return render_essence(op, answer, out, err);
     for (size_t i = 0; rc == BELAY_OK && i < json_array_size(items); i++)
         rc = render_essence(op, json_array_get(items, i), out, err);

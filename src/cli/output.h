@@ -12,7 +12,8 @@
  *   json   the value, canonical, on one line
  *   jsonl  the items of a list, each as json
  *
- * With `quiet` a table has only the operation's essential field, without its name.
+ * With `quiet` a table has only the operation's essential field, without its name, and
+ * nothing where that is absent or null.
  */
 #ifndef CLI_OUTPUT_H
 #define CLI_OUTPUT_H

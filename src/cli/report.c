@@ -61,7 +61,7 @@ void report_append(struct buf *out, const struct belay_error *e, bool json)
     buf_append_char(out, '\n');
 }
 
-static bool write_all(int fd, struct bytes text)
+bool report_write_all(int fd, struct bytes text)
 {
     while (text.len > 0) {
         ssize_t n = write(fd, text.ptr, text.len);
@@ -76,7 +76,7 @@ static bool write_all(int fd, struct bytes text)
 
 belay_rc report_write(int fd, struct bytes text, struct belay_error *err)
 {
-    if (!write_all(fd, text))
+    if (!report_write_all(fd, text))
         return err_reason(err, BELAY_UNAVAILABLE, "output",
                           "standard output: cannot be written: %s", strerror(errno));
     return BELAY_OK;
@@ -86,7 +86,7 @@ void report_say(int fd, const struct buf *text)
 {
     struct bytes last_word = bytes_str("belay: no memory for a message\n");
 
-    (void)write_all(fd, text->failed ? last_word : buf_view(text));
+    (void)report_write_all(fd, text->failed ? last_word : buf_view(text));
 }
 
 int report_error(int fd, const struct belay_error *e, bool json)

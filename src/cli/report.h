@@ -10,6 +10,9 @@
  * known. */
 void report_append(struct buf *out, const struct belay_error *e, bool json);
 
+/* Writes all of it; false leaves errno as the failing write did. */
+bool report_write_all(int fd, struct bytes text);
+
 /* Writes an answer.  `unavailable`, reason `output`, when that fails. */
 MUST_USE belay_rc report_write(int fd, struct bytes text, struct belay_error *err);
 

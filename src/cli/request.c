@@ -11,19 +11,30 @@ struct reader {
     struct belay_error *err;
 };
 
+/* The path that a value is read from; NULL: the text is the value. */
+static const char *path_of(const struct op_arg *arg, struct bytes text)
+{
+    const char *path = (const char *)text.ptr;
+    bool may_be_text = arg->type == OP_JSON || arg->type == OP_CLAIM;
+
+    if (!may_be_text || bytes_eq(text, bytes_str("-")))
+        return path;
+    return text.len > 0 && text.ptr[0] == '@' ? path + 1 : NULL;
+}
+
 /* The text behind @FILE, FILE or -; other texts are what they are. */
 static belay_rc load(struct reader *r, const struct op_arg *arg, struct bytes text,
                      struct bytes *out)
 {
-    const char *path = (const char *)text.ptr;
-    bool is_stdin = bytes_eq(text, bytes_str("-"));
+    const char *path = op_takes_path(arg->type) ? path_of(arg, text) : NULL;
 
     *out = text;
-    if (arg->type == OP_JSON && !is_stdin) {
-        if (text.len == 0 || text.ptr[0] != '@')
-            return BELAY_OK;
-        path++;
-    } else if (arg->type != OP_JSON && arg->type != OP_FILE) {
+    if (!path)
+        return BELAY_OK;
+    if (arg->type == OP_STREAM)
+        return input_open(r->input, path, r->arena, &r->request->source, r->err);
+    if (arg->type == OP_TARGET) {
+        r->request->target = strcmp(path, "-") == 0 ? NULL : path;
         return BELAY_OK;
     }
     return input_read(r->input, path, op_value_max(arg), r->arena, out, r->err);
@@ -208,4 +219,5 @@ void request_release(struct request *r)
     for (size_t i = 0; i < r->n_values; i++)
         json_decref(r->values[i].json);
     r->n_values = 0;
+    stream_in_release(&r->source);
 }

@@ -17,6 +17,8 @@ struct request {
     bool quiet;
     const char *store; /* where op->needs_store: its argument `url`, else --store */
     const char *ns;    /* likewise */
+    struct stream_in source; /* what an OP_STREAM argument names */
+    const char *target; /* what an OP_TARGET argument does; NULL: standard output */
 };
 
 /* Reads the values: as typed, else from the environment, else the fallback.  Variables

@@ -27,8 +27,10 @@
  *      before, in plan order within the commit; who has read up to p never later finds
  *      an entry at or before p.
  *   6  read with `hold` hides the members from other holders until the attempt ends, but
- *      at most HOLD_MAX_US; ordinary reads and commits do not see holds.  A driver that
- *      runs bodies itself need not hide anything: they cannot meet.
+ *      at most HOLD_MAX_US; ordinary reads do not see holds, and no commit fails for one:
+ *      where holds are row locks, a commit that touches a held member may wait for the
+ *      hold's end.  A driver that runs bodies itself need not hide anything: they cannot
+ *      meet.
  *   7  end releases what the attempt holds.  An attempt that is never ended (its process
  *      died) loses its holds after HOLD_MAX_US.
  */

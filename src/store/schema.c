@@ -62,6 +62,9 @@ static const struct column blob_columns[] = {
     [BLOB_CHUNKS]        = { "chunks",        VALUE_I64,  false },
     [BLOB_DESCRIPTOR]    = { "descriptor",    VALUE_JSON, false },
     [BLOB_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
+    [BLOB_TOUCHED_AT_MS] = { "touched_at_ms", VALUE_I64,  false },
+    [BLOB_COMPRESSION]   = { "compression",   VALUE_TEXT, false },
+    [BLOB_STORED_SIZE]   = { "stored_size",   VALUE_I64,  false },
 };
 const struct row_type row_blob = { "blob", 8, 1, BLOB_COLUMNS, blob_columns, false };
 
@@ -72,11 +75,199 @@ static const struct column audit_head_columns[] = {
 const struct row_type row_audit_head = {
     "audit_head", 9, 0, AUDIT_HEAD_COLUMNS, audit_head_columns, false
 };
+
+/* The columns of a lease, declared once, in the row type whose first one is at `base`. */
+#define LEASE_AT(base) \
+    [(base) + LEASE_OWNER] = { "lease_owner", VALUE_TEXT, false }, \
+    [(base) + LEASE_TOKEN] = { "lease_token", VALUE_TEXT, false }, \
+    [(base) + LEASE_ID] = { "lease_id", VALUE_TEXT, false }, \
+    [(base) + LEASE_FENCE] = { "lease_fence", VALUE_I64, false }, \
+    [(base) + LEASE_CLAIMED_AT_MS] = { "lease_claimed_at_ms", VALUE_I64, false }, \
+    [(base) + LEASE_EXPIRES_AT_MS] = { "lease_expires_at_ms", VALUE_I64, false }, \
+    [(base) + LEASE_PRINCIPAL] = { "lease_principal", VALUE_TEXT, false }, \
+    [(base) + LEASE_HOST] = { "lease_host", VALUE_TEXT, false }, \
+    [(base) + LEASE_BOOT] = { "lease_boot", VALUE_TEXT, false }, \
+    [(base) + LEASE_PID] = { "lease_pid", VALUE_I64, false }, \
+    [(base) + LEASE_PROCESS_START] = { "lease_process_start", VALUE_I64, false }, \
+    [(base) + LEASE_FLEET_MEMBER] = { "lease_fleet_member", VALUE_TEXT, false },
+
+static const struct column pin_columns[] = {
+    [PIN_NAME]          = { "name",          VALUE_TEXT, false },
+    [PIN_SHA256]        = { "sha256",        VALUE_TEXT, false },
+    [PIN_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
+};
+const struct row_type row_pin = {
+    "pin", 10, 1, PIN_COLUMNS, pin_columns, false
+};
+
+static const struct column inbox_columns[] = {
+    [INBOX_SESSION]   = { "session",   VALUE_TEXT, false },
+    [INBOX_LAST_SEQ]  = { "last_seq",  VALUE_I64,  false },
+    [INBOX_BATCHES]   = { "batches",   VALUE_I64,  false },
+    [INBOX_CHANGES]   = { "changes",   VALUE_I64,  false },
+    [INBOX_STATE]     = { "state",     VALUE_TEXT, false },
+    [INBOX_FIRST_SEQ] = { "first_seq", VALUE_I64,  false },
+};
+const struct row_type row_inbox = {
+    "inbox", 11, 1, INBOX_COLUMNS, inbox_columns, false
+};
+
+static const struct column batch_columns[] = {
+    [BATCH_SESSION]         = { "session",         VALUE_TEXT, false },
+    [BATCH_SEQ]             = { "seq",             VALUE_I64,  false },
+    [BATCH_ID]              = { "batch_id",        VALUE_TEXT, false },
+    [BATCH_SOURCE_KEY]      = { "source_key",      VALUE_TEXT, false },
+    [BATCH_DELIVERY]        = { "delivery",        VALUE_TEXT, false },
+    [BATCH_SLOT]            = { "slot",            VALUE_TEXT, false },
+    [BATCH_MERGE_KEY]       = { "merge_key",       VALUE_JSON, false },
+    [BATCH_AVAILABLE_AT_MS] = { "available_at_ms", VALUE_I64,  false },
+    [BATCH_ENQUEUED_AT_MS]  = { "enqueued_at_ms",  VALUE_I64,  false },
+    [BATCH_DUE_AT_MS]       = { "due_at_ms",       VALUE_I64,  false },
+    [BATCH_CLAIM_ID]        = { "claim_id",        VALUE_TEXT, false },
+    [BATCH_CLAIM_SIZE]      = { "claim_size",      VALUE_I64,  false },
+    LEASE_AT(BATCH_LEASE)
+};
+const struct row_type row_batch = {
+    "batch", 12, 2, BATCH_COLUMNS, batch_columns, false
+};
+
+static const struct column batch_payload_columns[] = {
+    [PAYLOAD_SESSION] = { "session", VALUE_TEXT, false },
+    [PAYLOAD_SEQ]     = { "seq",     VALUE_I64,  false },
+    [PAYLOAD_ITEMS]   = { "items",   VALUE_JSON, false },
+};
+const struct row_type row_batch_payload = {
+    "batch_payload", 13, 2, PAYLOAD_COLUMNS, batch_payload_columns, false
+};
+
+static const struct column batch_name_columns[] = {
+    [BATCH_NAME_SESSION] = { "session",  VALUE_TEXT, false },
+    [BATCH_NAME_ID]      = { "batch_id", VALUE_TEXT, false },
+    [BATCH_NAME_SEQ]     = { "seq",      VALUE_I64,  false },
+};
+const struct row_type row_batch_name = {
+    "batch_name", 14, 2, BATCH_NAME_COLUMNS, batch_name_columns, false
+};
+
+static const struct column batch_source_columns[] = {
+    [BATCH_SOURCE_SESSION] = { "session",    VALUE_TEXT, false },
+    [BATCH_SOURCE_NAME]    = { "source_key", VALUE_TEXT, false },
+    [BATCH_SOURCE_SEQ]     = { "seq",        VALUE_I64,  false },
+};
+const struct row_type row_batch_source = {
+    "batch_source", 15, 2, BATCH_SOURCE_COLUMNS, batch_source_columns, false
+};
+
+static const struct column session_columns[] = {
+    [SESSION_ID]            = { "session",       VALUE_TEXT, false },
+    [SESSION_STATE]         = { "state",         VALUE_TEXT, false },
+    [SESSION_REVISION]      = { "revision",      VALUE_I64,  false },
+    [SESSION_LEAF]          = { "leaf",          VALUE_TEXT, false },
+    [SESSION_NODE_COUNT]    = { "node_count",    VALUE_I64,  false },
+    [SESSION_FIRST_SEQ]     = { "first_seq",     VALUE_I64,  false },
+    [SESSION_LAST_SEQ]      = { "last_seq",      VALUE_I64,  false },
+    [SESSION_FRAME]         = { "frame",         VALUE_TEXT, false },
+    [SESSION_CHECKPOINT]    = { "checkpoint",    VALUE_TEXT, false },
+    [SESSION_TOOL_REF]      = { "tool_ref",      VALUE_TEXT, false },
+    [SESSION_PLUGIN_REF]    = { "plugin_ref",    VALUE_TEXT, false },
+    [SESSION_EXECUTION_REF] = { "execution_ref", VALUE_TEXT, false },
+    [SESSION_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
+    [SESSION_UPDATED_AT_MS] = { "updated_at_ms", VALUE_I64,  false },
+};
+const struct row_type row_session = {
+    "session", 16, 1, SESSION_COLUMNS, session_columns, false
+};
+
+static const struct column session_frames_columns[] = {
+    [FRAMES_SESSION] = { "session", VALUE_TEXT, false },
+    [FRAMES_CONFIG]  = { "config",  VALUE_JSON, false },
+    [FRAMES_FRAMES]  = { "frames",  VALUE_JSON, false },
+};
+const struct row_type row_session_frames = {
+    "session_frames", 17, 1, FRAMES_COLUMNS, session_frames_columns, false
+};
+
+static const struct column turn_columns[] = {
+    [TURN_SESSION]  = { "session",  VALUE_TEXT, false },
+    [TURN_ID]       = { "turn_id",  VALUE_TEXT, false },
+    [TURN_HASH]     = { "hash",     VALUE_TEXT, false },
+    [TURN_REVISION] = { "revision", VALUE_I64,  false },
+};
+const struct row_type row_turn = {
+    "turn", 18, 2, TURN_COLUMNS, turn_columns, false
+};
+
+static const struct column node_columns[] = {
+    [NODE_SESSION]          = { "session",          VALUE_TEXT, false },
+    [NODE_SEQ]              = { "seq",              VALUE_I64,  false },
+    [NODE_ID]               = { "node_id",          VALUE_TEXT, false },
+    [NODE_PARENT_SEQ]       = { "parent_seq",       VALUE_I64,  false },
+    [NODE_JSON]             = { "node",             VALUE_JSON, false },
+    [NODE_TOMBSTONED_AT_MS] = { "tombstoned_at_ms", VALUE_I64,  false },
+};
+const struct row_type row_node = {
+    "node", 19, 2, NODE_COLUMNS, node_columns, false
+};
+
+static const struct column node_name_columns[] = {
+    [NODE_NAME_SESSION] = { "session", VALUE_TEXT, false },
+    [NODE_NAME_ID]      = { "node_id", VALUE_TEXT, false },
+    [NODE_NAME_SEQ]     = { "seq",     VALUE_I64,  false },
+};
+const struct row_type row_node_name = {
+    "node_name", 20, 2, NODE_NAME_COLUMNS, node_name_columns, false
+};
+
+static const struct column session_usage_columns[] = {
+    [USAGE_SESSION] = { "session", VALUE_TEXT, false },
+    [USAGE_LEDGER]  = { "ledger",  VALUE_JSON, false },
+};
+const struct row_type row_session_usage = {
+    "session_usage", 21, 1, USAGE_COLUMNS, session_usage_columns, false
+};
+
+static const struct column usage_seen_columns[] = {
+    [USAGE_SEEN_SESSION] = { "session",  VALUE_TEXT, false },
+    [USAGE_SEEN_ID]      = { "usage_id", VALUE_TEXT, false },
+    [USAGE_SEEN_HASH]    = { "hash",     VALUE_TEXT, false },
+};
+const struct row_type row_usage_seen = {
+    "usage_seen", 22, 2, USAGE_SEEN_COLUMNS, usage_seen_columns, false
+};
+
+static const struct column session_meta_columns[] = {
+    [META_SESSION]     = { "session",     VALUE_TEXT, false },
+    [META_NAME]        = { "name",        VALUE_TEXT, false },
+    [META_CREATED_AT]  = { "created_at",  VALUE_TEXT, false },
+    [META_MODEL]       = { "model",       VALUE_TEXT, false },
+    [META_CWD]         = { "cwd",         VALUE_TEXT, false },
+    [META_PARENT]      = { "parent",      VALUE_TEXT, false },
+    [META_CAUSED_BY]   = { "caused_by",   VALUE_JSON, false },
+    [META_SAVED_AT_MS] = { "saved_at_ms", VALUE_I64,  false },
+};
+const struct row_type row_session_meta = {
+    "session_meta", 23, 1, META_COLUMNS, session_meta_columns, false
+};
+
+static const struct column attachment_columns[] = {
+    [ATTACHMENT_SESSION]         = { "session",         VALUE_TEXT, false },
+    [ATTACHMENT_ID]              = { "attachment_id",   VALUE_TEXT, false },
+    [ATTACHMENT_URI]             = { "uri",             VALUE_TEXT, false },
+    [ATTACHMENT_INTENT_AT_MS]    = { "intent_at_ms",    VALUE_I64,  false },
+    [ATTACHMENT_COMMITTED_AT_MS] = { "committed_at_ms", VALUE_I64,  false },
+};
+const struct row_type row_attachment = {
+    "attachment", 24, 2, ATTACHMENT_COLUMNS, attachment_columns, false
+};
 /* clang-format on */
 
 static const struct row_type *const belay_types[] = {
-    &row_namespace, &row_format, &row_epoch, &row_fence_floor, &row_clock,
-    &row_slot,      &row_upload, &row_blob,  &row_audit_head,
+    &row_namespace,      &row_format,     &row_epoch,        &row_fence_floor,
+    &row_clock,          &row_slot,       &row_upload,       &row_blob,
+    &row_audit_head,     &row_pin,        &row_inbox,        &row_batch,
+    &row_batch_payload,  &row_batch_name, &row_batch_source, &row_session,
+    &row_session_frames, &row_turn,       &row_node,         &row_node_name,
+    &row_session_usage,  &row_usage_seen, &row_session_meta, &row_attachment,
 };
 
 const struct schema schema_belay = {

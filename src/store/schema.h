@@ -75,6 +75,8 @@ extern const struct row_type row_slot;
 #define UPLOAD_INDEX "uploads" /* rank = started_at_ms, member = id */
 enum { UPLOAD_ID, UPLOAD_CHUNKS, UPLOAD_STARTED_AT_MS, UPLOAD_COLUMNS };
 extern const struct row_type row_upload;
+#define BLOB_INDEX "blobs" /* rank = touched_at_ms, member = sha256 */
+#define BLOB_ZLIB "zlib"
 enum {
     BLOB_SHA256, /* lower-case hex */
     BLOB_UPLOAD,
@@ -82,9 +84,164 @@ enum {
     BLOB_CHUNKS,
     BLOB_DESCRIPTOR,
     BLOB_CREATED_AT_MS,
+    BLOB_TOUCHED_AT_MS, /* put, answered for, or newly referred to */
+    BLOB_COMPRESSION,   /* of the chunks: NULL, or BLOB_ZLIB */
+    BLOB_STORED_SIZE,   /* bytes in the chunks */
     BLOB_COLUMNS
 };
 extern const struct row_type row_blob;
+
+/* A name that keeps a blob. */
+#define PIN_INDEX "pins" /* rank = created_at_ms, member = name */
+enum { PIN_NAME, PIN_SHA256, PIN_CREATED_AT_MS, PIN_COLUMNS };
+extern const struct row_type row_pin;
+
+/* --- leases: columns that every leased noun has, from its own first one on --- */
+
+enum {
+    LEASE_OWNER, /* all NULL but the fence: nobody holds it */
+    LEASE_TOKEN,
+    LEASE_ID,    /* 128 random bits, in hex */
+    LEASE_FENCE, /* of the last grant; 0: never granted */
+    LEASE_CLAIMED_AT_MS,
+    LEASE_EXPIRES_AT_MS,
+    LEASE_PRINCIPAL, /* who was granted it */
+    LEASE_HOST,      /* the holder's incarnation; may be NULL */
+    LEASE_BOOT,
+    LEASE_PID,
+    LEASE_PROCESS_START,
+    LEASE_FLEET_MEMBER,
+    LEASE_COLUMNS
+};
+
+/* --- inboxes --- */
+
+/* What everybody guards and bumps who changes which batches an inbox has or who holds
+ * them. */
+enum {
+    INBOX_SESSION,
+    INBOX_LAST_SEQ,  /* given out; never goes back */
+    INBOX_BATCHES,   /* in it */
+    INBOX_CHANGES,   /* counts them */
+    INBOX_STATE,     /* NULL, or SESSION_DELETED: nothing enters any more */
+    INBOX_FIRST_SEQ, /* no batch is below: where a walk begins */
+    INBOX_COLUMNS
+};
+extern const struct row_type row_inbox;
+
+/* A batch stands in one of two indexes of its inbox: `ready/<session>` (rank = seq)
+ * when it can be claimed, `due/<session>` (rank = due_at_ms) when that begins only with
+ * a time: that of its availability, or the end of its lease. */
+#define READY_INDEX "ready/"
+#define DUE_INDEX "due/"
+enum {
+    BATCH_SESSION,
+    BATCH_SEQ,
+    BATCH_ID,
+    BATCH_SOURCE_KEY,
+    BATCH_DELIVERY,
+    BATCH_SLOT,
+    BATCH_MERGE_KEY,
+    BATCH_AVAILABLE_AT_MS,
+    BATCH_ENQUEUED_AT_MS,
+    BATCH_DUE_AT_MS, /* NULL: it is in the ready index */
+    BATCH_CLAIM_ID,
+    BATCH_CLAIM_SIZE, /* batches in that claim */
+    BATCH_LEASE,
+    BATCH_COLUMNS = BATCH_LEASE + LEASE_COLUMNS
+};
+extern const struct row_type row_batch;
+enum { PAYLOAD_SESSION, PAYLOAD_SEQ, PAYLOAD_ITEMS, PAYLOAD_COLUMNS };
+extern const struct row_type row_batch_payload; /* items: a JSON array */
+enum { BATCH_NAME_SESSION, BATCH_NAME_ID, BATCH_NAME_SEQ, BATCH_NAME_COLUMNS };
+extern const struct row_type row_batch_name; /* batch id -> seq */
+enum {
+    BATCH_SOURCE_SESSION,
+    BATCH_SOURCE_NAME,
+    BATCH_SOURCE_SEQ,
+    BATCH_SOURCE_COLUMNS
+};
+extern const struct row_type row_batch_source; /* source key -> seq */
+
+/* --- sessions --- */
+
+#define SESSION_INDEX "sessions"          /* rank = created_at_ms, member = session */
+#define SESSION_DELETING_INDEX "deleting" /* likewise; rows are left to remove */
+#define SESSION_ACTIVE "active"
+#define SESSION_DELETING "deleting" /* a tombstone; what it had is being removed */
+#define SESSION_DELETED "deleted"   /* a tombstone, and nothing else */
+enum {
+    SESSION_ID,
+    SESSION_STATE,
+    SESSION_REVISION,
+    SESSION_LEAF,       /* node id; NULL: none */
+    SESSION_NODE_COUNT, /* not tombstoned */
+    SESSION_FIRST_SEQ,  /* nodes are first_seq..last_seq, with gaps after a vacuum */
+    SESSION_LAST_SEQ,   /* never goes back */
+    SESSION_FRAME,      /* the current agent frame */
+    SESSION_CHECKPOINT, /* the manifest's blob */
+    SESSION_TOOL_REF,   /* what the manifest names */
+    SESSION_PLUGIN_REF,
+    SESSION_EXECUTION_REF,
+    SESSION_CREATED_AT_MS,
+    SESSION_UPDATED_AT_MS,
+    SESSION_COLUMNS
+};
+extern const struct row_type row_session;
+enum { FRAMES_SESSION, FRAMES_CONFIG, FRAMES_FRAMES, FRAMES_COLUMNS };
+extern const struct row_type row_session_frames;
+
+/* What happened at each revision: log `commits/<session>`, entry number = revision. */
+#define COMMIT_STREAM "commits/"
+enum { TURN_SESSION, TURN_ID, TURN_HASH, TURN_REVISION, TURN_COLUMNS };
+extern const struct row_type row_turn;
+
+enum {
+    NODE_SESSION,
+    NODE_SEQ,
+    NODE_ID,
+    NODE_PARENT_SEQ, /* NULL: a root */
+    NODE_JSON,
+    NODE_TOMBSTONED_AT_MS,
+    NODE_COLUMNS
+};
+#define TOMBSTONE_INDEX "tombstones/" /* + session; rank = seq, member = seq */
+extern const struct row_type row_node;
+enum { NODE_NAME_SESSION, NODE_NAME_ID, NODE_NAME_SEQ, NODE_NAME_COLUMNS };
+extern const struct row_type row_node_name; /* node id -> seq */
+
+enum { USAGE_SESSION, USAGE_LEDGER, USAGE_COLUMNS }; /* sums, a JSON array */
+extern const struct row_type row_session_usage;
+enum { USAGE_SEEN_SESSION, USAGE_SEEN_ID, USAGE_SEEN_HASH, USAGE_SEEN_COLUMNS };
+extern const struct row_type row_usage_seen;
+
+#define CHILD_INDEX "children/" /* + parent; rank = saved_at_ms, member = session */
+enum {
+    META_SESSION,
+    META_NAME,
+    META_CREATED_AT,
+    META_MODEL,
+    META_CWD,
+    META_PARENT,
+    META_CAUSED_BY,
+    META_SAVED_AT_MS,
+    META_COLUMNS
+};
+extern const struct row_type row_session_meta;
+
+/* In one of two indexes of its session: not committed (rank = intent_at_ms), committed
+ * (rank = committed_at_ms). */
+#define INTENT_INDEX "intents/"
+#define ATTACHED_INDEX "attached/"
+enum {
+    ATTACHMENT_SESSION,
+    ATTACHMENT_ID,
+    ATTACHMENT_URI,
+    ATTACHMENT_INTENT_AT_MS,
+    ATTACHMENT_COMMITTED_AT_MS,
+    ATTACHMENT_COLUMNS
+};
+extern const struct row_type row_attachment;
 
 /* The last entry of a namespace's audit log, a chain of hashes: the row that every
  * append guards. */

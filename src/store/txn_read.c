@@ -39,29 +39,7 @@ belay_rc txn_get(struct txn *t, const struct row_type *type, const struct value 
 belay_rc txn_get_many(struct txn *t, const struct row_want *wants, size_t n,
                       const struct row **out)
 {
-    struct read *q = arena_zalloc(t->arena, n, sizeof(*q));
-    struct row_ref *refs = arena_zalloc(t->arena, n, sizeof(*refs));
-    size_t n_asked = 0;
-
-    if (!q || !refs)
-        return txn_no_memory(t);
-    for (size_t i = 0; i < n; i++) {
-        belay_rc rc =
-            row_ref_make(&refs[i], wants[i].type, wants[i].key, t->arena, &t->err);
-        if (rc)
-            return rc;
-        if (!txn_find_row(t, &refs[i]))
-            q[n_asked++] = (struct read){ .kind = READ_ROW, .row.ref = refs[i] };
-    }
-    belay_rc rc = n_asked > 0 ? ask(t, q, n_asked) : BELAY_OK;
-    struct txn_row *r;
-    for (size_t i = 0; i < n_asked && !rc; i++)
-        rc = txn_remember(t, &q[i].row.ref, q[i].row.out, &r);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < n; i++)
-        out[i] = txn_find_row(t, &refs[i])->cur;
-    return BELAY_OK;
+    return txn_load(t, wants, n, out, NULL, 0, NULL);
 }
 
 belay_rc txn_peek(struct txn *t, const struct row_type *type, const struct value *key,
@@ -205,6 +183,35 @@ static belay_rc merge_own(struct txn *t, const struct scan *s, struct hits *io)
     return BELAY_OK;
 }
 
+/* Entries that the body took away are asked for on top, so that enough are left. */
+static struct scan widened(const struct txn *t, const struct scan *scan)
+{
+    struct scan wider = *scan;
+
+    for (const struct entry *e = t->ranks.first; e; e = e->next) {
+        const struct txn_rank *own = (const struct txn_rank *)e;
+        wider.limit += own->had && scan_covers(scan, own);
+    }
+    return wider;
+}
+
+/* What the store answered, as this body sees it. */
+static belay_rc take_hits(struct txn *t, const struct scan *scan, struct hits *io)
+{
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < io->n && !rc; i++)
+        rc = guard_hit(t, scan, &io->hit[i]);
+    if (!rc && t->ranks.n > 0)
+        rc = merge_own(t, scan, io);
+    return rc;
+}
+
+static bool shows_nothing(const struct scan *scan)
+{
+    return scan->limit == 0 || scan->n_indexes == 0;
+}
+
 static belay_rc scan_or_pick(struct txn *t, const struct scan *scan, bool hold,
                              struct hits *out)
 {
@@ -212,21 +219,14 @@ static belay_rc scan_or_pick(struct txn *t, const struct scan *scan, bool hold,
     if (rc)
         return rc;
     *out = (struct hits){ .hit = NULL };
-    if (scan->limit == 0 || scan->n_indexes == 0)
+    if (shows_nothing(scan))
         return t->failed;
 
-    /* Entries that the body took away are asked for on top, so that enough are left. */
-    struct scan wider = *scan;
-    for (struct entry *e = t->ranks.first; e; e = e->next) {
-        struct txn_rank *own = (struct txn_rank *)e;
-        wider.limit += own->had && scan_covers(scan, own);
-    }
+    struct scan wider = widened(t, scan);
     struct read q = { .kind = READ_RANK, .rank = { .scan = &wider, .hold = hold } };
     rc = ask(t, &q, 1);
-    for (size_t i = 0; i < q.rank.out.n && !rc; i++)
-        rc = guard_hit(t, scan, &q.rank.out.hit[i]);
-    if (!rc && t->ranks.n > 0)
-        rc = merge_own(t, scan, &q.rank.out);
+    if (!rc)
+        rc = take_hits(t, scan, &q.rank.out);
     if (!rc)
         *out = q.rank.out;
     return rc;
@@ -240,6 +240,68 @@ belay_rc txn_scan(struct txn *t, const struct scan *scan, struct hits *out)
 belay_rc txn_pick(struct txn *t, const struct scan *scan, struct hits *out)
 {
     return scan_or_pick(t, scan, true, out);
+}
+
+/* --- several questions at once --- */
+
+/* The questions of one round trip: rows that are not known yet, then scans. */
+struct load {
+    struct read *q;
+    size_t n;
+    struct row_ref *refs; /* of all rows wanted */
+    size_t n_rows;        /* of them asked for */
+    struct scan *wider;   /* one a scan */
+};
+
+static belay_rc load_questions(struct txn *t, struct load *l,
+                               const struct row_want *wants, size_t n_wants,
+                               const struct scan *scans, size_t n_scans)
+{
+    belay_rc rc = BELAY_OK;
+
+    l->q = arena_zalloc(t->arena, n_wants + n_scans, sizeof(*l->q));
+    l->refs = arena_zalloc(t->arena, n_wants, sizeof(*l->refs));
+    l->wider = arena_zalloc(t->arena, n_scans, sizeof(*l->wider));
+    if (!l->q || !l->refs || !l->wider)
+        return txn_no_memory(t);
+    for (size_t i = 0; i < n_wants && !rc; i++) {
+        rc = row_ref_make(&l->refs[i], wants[i].type, wants[i].key, t->arena, &t->err);
+        if (!rc && !txn_find_row(t, &l->refs[i]))
+            l->q[l->n++] = (struct read){ .kind = READ_ROW, .row.ref = l->refs[i] };
+    }
+    l->n_rows = l->n;
+    for (size_t i = 0; i < n_scans && !rc; i++) {
+        rc = check_scan(t, &scans[i]);
+        l->wider[i] = widened(t, &scans[i]);
+        if (!rc && !shows_nothing(&scans[i]))
+            l->q[l->n++] =
+                (struct read){ .kind = READ_RANK, .rank.scan = &l->wider[i] };
+    }
+    return rc;
+}
+
+belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
+                  const struct row **rows, const struct scan *scans, size_t n_scans,
+                  struct hits *hits)
+{
+    struct load l = { .n = 0 };
+    struct txn_row *r;
+    belay_rc rc = load_questions(t, &l, wants, n_wants, scans, n_scans);
+
+    if (!rc && l.n > 0)
+        rc = ask(t, l.q, l.n);
+    for (size_t i = 0; i < l.n_rows && !rc; i++)
+        rc = txn_remember(t, &l.q[i].row.ref, l.q[i].row.out, &r);
+    for (size_t i = 0, next = l.n_rows; i < n_scans && !rc; i++) {
+        hits[i] = (struct hits){ .hit = NULL };
+        if (shows_nothing(&scans[i]))
+            continue;
+        hits[i] = l.q[next++].rank.out;
+        rc = take_hits(t, &scans[i], &hits[i]);
+    }
+    for (size_t i = 0; i < n_wants && !rc; i++)
+        rows[i] = txn_find_row(t, &l.refs[i])->cur;
+    return rc ? rc : t->failed;
 }
 
 /* --- logs, feeds, chunks --- */

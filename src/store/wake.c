@@ -24,6 +24,7 @@ struct wake_hub {
     void (*on_listen)(void *arg);
     void *on_listen_arg;
     _Atomic uint64_t posted, delivered, waits;
+    _Atomic uint64_t listening;
 };
 
 struct listener {
@@ -129,6 +130,11 @@ struct wake_counts wake_hub_counts(struct wake_hub *hub)
     };
 }
 
+bool wake_hub_listens(struct wake_hub *hub)
+{
+    return atomic_load(&hub->listening) > 0;
+}
+
 static void link_topic(struct listener *l, struct wake_link *link)
 {
     struct bucket *b = bucket_of(l->hub, link->hash);
@@ -170,6 +176,7 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
                             .cancel = cancel,
                             .links = links,
                             .n_links = topics->n };
+    atomic_fetch_add(&hub->listening, 1);
     if (hub->on_listen)
         hub->on_listen(hub->on_listen_arg);
     cancel_attach(cancel, &l->cancel_link, &l->parker);
@@ -211,4 +218,5 @@ void listener_close(struct listener *l)
         pthread_mutex_unlock(&b->mutex);
     }
     cancel_detach(l->cancel, &l->cancel_link);
+    atomic_fetch_sub(&l->hub->listening, 1);
 }

@@ -44,6 +44,9 @@ void wake_hub_on_listen(struct wake_hub *hub, void (*fn)(void *arg), void *arg);
 
 struct wake_counts wake_hub_counts(struct wake_hub *hub);
 
+/* Whether anybody listens just now. */
+bool wake_hub_listens(struct wake_hub *hub);
+
 /* Topics of one namespace. */
 struct wake_topics {
     struct bytes ns;

@@ -123,23 +123,57 @@ static bool upload_rank(const struct row *row, struct check_rank *out)
     return true;
 }
 
+/* A blob that was never touched is older than the index. */
+static bool blob_rank(const struct row *row, struct check_rank *out)
+{
+    out->member = row_bytes(row, BLOB_SHA256);
+    out->rank = row_i64(row, BLOB_TOUCHED_AT_MS, 0);
+    return row->v[BLOB_TOUCHED_AT_MS].kind != VALUE_NULL;
+}
+
 static const struct index_rule {
-    const char *index; /* its name, or what its name begins with when it ends in : */
+    const char *index;
     const struct row_type *type;
-    /* False: the row stands in no such index now.  An index of a family is set in
-     * out->index, which is the name from this table before. */
+    /* False: the row stands in no such index now. */
     bool (*rank_of)(const struct row *row, struct check_rank *out);
 } index_rules[] = {
     { NAMESPACE_INDEX, &row_namespace, namespace_rank },
     { SLOT_INDEX, &row_slot, slot_rank },
     { UPLOAD_INDEX, &row_upload, upload_rank },
+    { BLOB_INDEX, &row_blob, blob_rank },
+};
+
+/* Rows that tell more: where they stand, in indexes of their session as well, and what
+ * is wrong with them. */
+static const struct {
+    const struct row_type *type;
+    belay_rc (*check)(struct check *c, const struct row *row, struct belay_error *err);
+} row_rules[] = {
+    { &row_inbox, check_inbox_row },
+    { &row_batch, check_batch_row },
+    { &row_session, check_session_row },
+    { &row_node, check_node_row },
+    { &row_attachment, check_attachment_row },
+    { &row_session_meta, check_meta_row },
+    { &row_pin, check_pin_row },
+};
+
+/* The indexes whose members name such rows; one that ends in / is a family. */
+static const char *const row_indexes[] = {
+    READY_INDEX,     DUE_INDEX,   SESSION_INDEX, SESSION_DELETING_INDEX,
+    TOMBSTONE_INDEX, CHILD_INDEX, INTENT_INDEX,  ATTACHED_INDEX,
+    PIN_INDEX,
 };
 
 static bool is_known_index(struct bytes index)
 {
     for (size_t i = 0; i < COUNT_OF(index_rules); i++) {
-        struct bytes name = bytes_str(index_rules[i].index);
-        bool family = name.ptr[name.len - 1] == ':';
+        if (bytes_eq(index, bytes_str(index_rules[i].index)))
+            return true;
+    }
+    for (size_t i = 0; i < COUNT_OF(row_indexes); i++) {
+        struct bytes name = bytes_str(row_indexes[i]);
+        bool family = name.ptr[name.len - 1] == '/';
 
         if (bytes_eq(index, name) || (family && index.len > name.len &&
                                       memcmp(index.ptr, name.ptr, name.len) == 0))
@@ -163,23 +197,28 @@ static bool rank_key(struct belay_arena *a, struct bytes index, struct bytes mem
     return true;
 }
 
-/* Remembers where the row should stand. */
-static belay_rc expect_rank(struct check *c, const struct index_rule *rule,
-                            const struct row *row, struct belay_error *err)
+belay_rc check_expect_rank(struct check *c, struct bytes index, struct bytes member,
+                           int64_t rank, struct belay_error *err)
 {
     struct check_rank *r = arena_zalloc(&c->arena, 1, sizeof(*r));
 
-    if (!r)
-        return err_no_memory(err, "a check");
-    r->index = bytes_str(rule->index);
-    if (!rule->rank_of(row, r))
-        return BELAY_OK;
-    if (!rank_key(&c->arena, r->index, r->member, &r->entry.key) ||
-        !arena_copy(&c->arena, r->member, &r->member) ||
-        !arena_copy(&c->arena, r->index, &r->index) ||
+    if (!r || !rank_key(&c->arena, index, member, &r->entry.key) ||
+        !arena_copy(&c->arena, member, &r->member) ||
+        !arena_copy(&c->arena, index, &r->index) ||
         !check_add(&c->ranks, &r->entry, &c->arena))
         return err_no_memory(err, "a check");
+    r->rank = rank;
     return BELAY_OK;
+}
+
+static belay_rc expect_rank(struct check *c, const struct index_rule *rule,
+                            const struct row *row, struct belay_error *err)
+{
+    struct check_rank r = { .rank = 0 };
+
+    if (!rule->rank_of(row, &r))
+        return BELAY_OK;
+    return check_expect_rank(c, bytes_str(rule->index), r.member, r.rank, err);
 }
 
 static belay_rc check_rank(struct check *c, const struct item *item,
@@ -324,6 +363,10 @@ static belay_rc check_row(struct check *c, const struct row *row,
         if (row->type == index_rules[i].type)
             rc = expect_rank(c, &index_rules[i], row, err);
     }
+    for (size_t i = 0; i < COUNT_OF(row_rules) && rc == BELAY_OK; i++) {
+        if (row->type == row_rules[i].type)
+            rc = row_rules[i].check(c, row, err);
+    }
     if (rc)
         return rc;
     if (row->type == &row_namespace && c->names)
@@ -345,6 +388,15 @@ static belay_rc check_log(struct check *c, const struct item *item,
         c->counts->audits++;
         return audit_walk_entry(&c->audit, item->number, item->data, err);
     }
+    struct bytes commits = bytes_str(COMMIT_STREAM);
+    if (item->name.len > commits.len &&
+        memcmp(item->name.ptr, commits.ptr, commits.len) == 0) {
+        struct bytes session =
+            bytes_of(item->name.ptr + commits.len, item->name.len - commits.len);
+        belay_rc rc = check_seen(c, TALLY_COMMITS, session, item->number, err);
+        if (rc)
+            return rc;
+    }
     bool same = bytes_eq(buf_view(&c->stream), item->name);
     int64_t before = c->seq;
     c->seq = item->number;
@@ -363,7 +415,11 @@ static belay_rc check_item(void *arg, const struct item *item, struct belay_erro
 {
     struct check *c = arg;
 
-    c->holds_anything = true;
+    /* Commit slots may be there before the namespace is founded. */
+    bool internal =
+        (item->kind == ITEM_ROW && item->row->type->internal) ||
+        (item->kind == ITEM_RANK && bytes_eq(item->name, bytes_str(SLOT_INDEX)));
+    c->holds_anything = c->holds_anything || !internal;
     switch (item->kind) {
     case ITEM_ROW:
         return check_row(c, item->row, err);
@@ -389,6 +445,8 @@ static belay_rc check_end(struct check *c, struct belay_error *err)
         rc = check_ranks_end(c, err);
     if (rc == BELAY_OK)
         rc = check_blobs_end(c, err);
+    if (rc == BELAY_OK)
+        rc = check_tallies_end(c, err);
     if (rc == BELAY_OK && c->audit.reason)
         rc = check_found(c, "audit_broken", bytes_str(AUDIT_STREAM), err,
                          "audit log: %s at %" PRId64, c->audit.reason,
@@ -398,7 +456,7 @@ static belay_rc check_end(struct check *c, struct belay_error *err)
 
 static void check_release(struct check *c)
 {
-    sha256_close(c->hash);
+    check_blobs_release(c);
     buf_release(&c->stream);
     buf_release(&c->orphan);
     arena_release(&c->arena);

@@ -7,6 +7,7 @@
  *     unsupported_format           this program is too old for the namespace
  *     rank_without_row, wrong_rank, row_without_rank
  *     log_gap                      a sequence is missing in a log
+ *     wrong_count, wrong_revision, missing_blob: rows that tell about others
  *     audit_broken                 audit.h
  *     missing_chunk, wrong_size, hash_mismatch, bad_blob, orphan_chunk
  *     unreadable                   the store could not read some of it

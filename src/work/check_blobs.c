@@ -1,13 +1,18 @@
 /* Blobs and uploads against their chunks, which come last in a walk, by upload. */
 #include <inttypes.h>
 
-#include "store/blob.h"
+#include "store/blob_impl.h"
 #include "work/check_impl.h"
+
+/* Content of a compressed blob that is looked at at a time. */
+#define UNPACKED ((size_t)64 << 10)
 
 /* --- rows --- */
 
+/* form: what its row says, or of an upload just the chunks; NULL: nothing that is of
+ * use. */
 static belay_rc add_upload(struct check *c, struct bytes id, struct bytes sha256,
-                           int64_t size, int64_t chunks, struct belay_error *err)
+                           const struct blob_form *form, struct belay_error *err)
 {
     if (check_find(&c->uploads, id))
         return check_found(c, "bad_blob", id, err,
@@ -16,8 +21,13 @@ static belay_rc add_upload(struct check *c, struct bytes id, struct bytes sha256
     if (!b || !arena_copy(&c->arena, id, &b->entry.key) ||
         !arena_copy(&c->arena, sha256, &b->sha256))
         return err_no_memory(err, "a check");
-    b->size = size;
-    b->chunks = chunks;
+    b->opaque = !form;
+    if (form) {
+        b->size = form->size;
+        b->stored = form->stored;
+        b->chunks = form->chunks;
+        b->packed = form->packed;
+    }
     return check_add(&c->uploads, &b->entry, &c->arena) ? BELAY_OK
                                                         : err_no_memory(err, "a check");
 }
@@ -34,27 +44,43 @@ static belay_rc check_empty(struct check *c, struct bytes sha256,
                        "blob: is empty, and that has another digest");
 }
 
+/* A row that cannot be read. */
+static belay_rc bad_row(struct check *c, const struct row *row, belay_rc why,
+                        const char *message, struct belay_error *err)
+{
+    struct bytes upload = row_bytes(row, BLOB_UPLOAD);
+    belay_rc rc =
+        check_found(c, why == BELAY_CORRUPT ? "bad_blob" : "unsupported_format",
+                    row_bytes(row, BLOB_SHA256), err, "%s", message);
+
+    return rc || upload.len == 0
+               ? rc
+               : add_upload(c, upload, row_bytes(row, BLOB_SHA256), NULL, err);
+}
+
 belay_rc check_blob_row(struct check *c, const struct row *row, struct belay_error *err)
 {
     struct bytes sha256 = row_bytes(row, BLOB_SHA256);
-    int64_t size = row_i64(row, BLOB_SIZE, -1), chunks = row_i64(row, BLOB_CHUNKS, -1);
-    int64_t chunk = (int64_t)CHUNK_MAX;
+    struct belay_error local = { .code = BELAY_OK };
+    struct blob_form form;
 
     c->counts->blobs++;
-    if (size < 0 || size > BLOB_SIZE_MAX || chunks != (size + chunk - 1) / chunk)
-        return check_found(c, "bad_blob", sha256, err,
-                           "blob: %" PRId64 " bytes in %" PRId64 " chunks", size,
-                           chunks);
-    return chunks == 0
-               ? check_empty(c, sha256, err)
-               : add_upload(c, row_bytes(row, BLOB_UPLOAD), sha256, size, chunks, err);
+    belay_rc rc = check_seen(c, TALLY_BLOB, sha256, 0, err);
+    if (rc)
+        return rc;
+    rc = blob_form_of(row, &form, &local);
+    if (rc)
+        return bad_row(c, row, rc, local.message, err);
+    return form.chunks == 0 ? check_empty(c, sha256, err)
+                            : add_upload(c, form.upload, sha256, &form, err);
 }
 
 belay_rc check_upload_row(struct check *c, const struct row *row,
                           struct belay_error *err)
 {
-    return add_upload(c, row_bytes(row, UPLOAD_ID), bytes_of(NULL, 0), -1,
-                      row_i64(row, UPLOAD_CHUNKS, 0), err);
+    struct blob_form form = { .chunks = row_i64(row, UPLOAD_CHUNKS, 0) };
+
+    return add_upload(c, row_bytes(row, UPLOAD_ID), bytes_of(NULL, 0), &form, err);
 }
 
 /* --- chunks --- */
@@ -64,20 +90,30 @@ static struct bytes name_of(const struct check_blob *b)
     return b->sha256.len > 0 ? b->sha256 : b->entry.key;
 }
 
+/* Said once: there is nothing to compare any more. */
+static void forget_content(struct check *c)
+{
+    sha256_close(c->hash);
+    unpacker_close(c->unpacker);
+    c->hash = NULL;
+    c->unpacker = NULL;
+}
+
 static belay_rc finish_hash(struct check *c, const struct check_blob *b,
                             struct belay_error *err)
 {
-    uint8_t digest[SHA256_LEN];
     char hex[SHA256_HEX_LEN + 1];
-    belay_rc rc = sha256_finish(c->hash, digest, err);
+    belay_rc rc = blob_finish_hex(c->hash, hex, err);
 
     if (rc)
         return rc;
-    hex_encode(bytes_of(digest, sizeof(digest)), hex);
-    if (c->taken != b->size)
+    if (c->taken != b->stored)
         return check_found(c, "wrong_size", b->sha256, err,
                            "blob: has %" PRId64 " bytes instead of %" PRId64, c->taken,
-                           b->size);
+                           b->stored);
+    if (c->unpacker && !unpacker_is_done(c->unpacker))
+        return check_found(c, "hash_mismatch", b->sha256, err,
+                           "blob: its compressed bytes are cut off");
     if (!bytes_eq(b->sha256, bytes_str(hex)))
         return check_found(c, "hash_mismatch", b->sha256, err,
                            "blob: the content has the digest %s", hex);
@@ -99,8 +135,7 @@ static belay_rc leave_blob(struct check *c, struct belay_error *err)
                          b->chunks);
     else if (c->hash)
         rc = finish_hash(c, b, err);
-    sha256_close(c->hash);
-    c->hash = NULL;
+    forget_content(c);
     return rc;
 }
 
@@ -110,7 +145,15 @@ static belay_rc enter_blob(struct check *c, struct check_blob *b,
     c->blob = b;
     c->next = c->taken = 0;
     b->seen = true;
-    return b->sha256.len > 0 ? sha256_open(&c->hash, err) : BELAY_OK;
+    if (b->sha256.len == 0 || b->opaque)
+        return BELAY_OK;
+    belay_rc rc = sha256_open(&c->hash, err);
+    if (rc || !b->packed)
+        return rc;
+    if (!c->unpacked)
+        c->unpacked = arena_alloc(&c->arena, UNPACKED);
+    return c->unpacked ? unpacker_open(&c->unpacker, b->size, err)
+                       : err_no_memory(err, "a check");
 }
 
 /* Once for each upload that nobody has. */
@@ -126,12 +169,37 @@ static belay_rc orphan(struct check *c, struct bytes upload, struct belay_error 
                        "upload: has chunks and belongs to no blob or upload");
 }
 
+static belay_rc hash_packed(struct check *c, struct bytes data, struct belay_error *err)
+{
+    struct belay_error local = { .code = BELAY_OK };
+    size_t made;
+
+    do {
+        belay_rc rc =
+            unpacker_take(c->unpacker, &data, c->unpacked, UNPACKED, &made, &local);
+        if (rc == BELAY_CORRUPT) {
+            forget_content(c);
+            return check_found(c, "hash_mismatch", c->blob->sha256, err, "blob: %s",
+                               local.message);
+        }
+        if (rc && err)
+            *err = local;
+        if (rc == BELAY_OK)
+            rc = sha256_update(c->hash, bytes_of(c->unpacked, made), err);
+        if (rc)
+            return rc;
+    } while (made > 0);
+    return BELAY_OK;
+}
+
 /* A chunk of the upload that is being seen. */
 static belay_rc count_chunk(struct check *c, const struct item *item,
                             struct belay_error *err)
 {
     struct check_blob *b = c->blob;
 
+    if (b->opaque)
+        return BELAY_OK;
     if (item->number >= b->chunks || item->number < 0)
         return check_found(c, "orphan_chunk", name_of(b), err,
                            "chunk %" PRId64 ": there should be %" PRId64, item->number,
@@ -140,9 +208,8 @@ static belay_rc count_chunk(struct check *c, const struct item *item,
         belay_rc rc = check_found(c, "missing_chunk", name_of(b), err,
                                   "chunk %" PRId64 " of %" PRId64 " is missing",
                                   c->next, b->chunks);
-        c->next = b->chunks; /* said once; there is no digest without it */
-        sha256_close(c->hash);
-        c->hash = NULL;
+        c->next = b->chunks;
+        forget_content(c);
         return rc;
     }
     c->next = item->number + 1 > c->next ? item->number + 1 : c->next;
@@ -153,7 +220,8 @@ static belay_rc count_chunk(struct check *c, const struct item *item,
         return check_found(c, "wrong_size", b->sha256, err,
                            "chunk %" PRId64 " has %zu bytes", item->number,
                            item->data.len);
-    return sha256_update(c->hash, item->data, err);
+    return c->unpacker ? hash_packed(c, item->data, err)
+                       : sha256_update(c->hash, item->data, err);
 }
 
 belay_rc check_chunk(struct check *c, const struct item *item, struct belay_error *err)
@@ -188,4 +256,9 @@ belay_rc check_blobs_end(struct check *c, struct belay_error *err)
         }
     }
     return rc;
+}
+
+void check_blobs_release(struct check *c)
+{
+    forget_content(c);
 }

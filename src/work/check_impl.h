@@ -29,7 +29,9 @@ struct check_rank {
 struct check_blob {
     struct check_entry entry;
     struct bytes sha256; /* empty: an upload that is not finished */
-    int64_t size, chunks;
+    int64_t size, stored, chunks;
+    bool packed;
+    bool opaque; /* its row is of no use: the chunks are somebody's, and no more */
     bool seen;
 };
 
@@ -38,7 +40,7 @@ struct check {
     struct bytes ns;
     struct check_counts *counts;
     struct belay_arena arena;
-    struct check_map ranks, uploads;
+    struct check_map ranks, uploads, tallies;
     unsigned has; /* bit per row that every namespace has, check.c */
     bool holds_anything;
     struct check_names *names; /* of the system namespace: the registry's; else NULL */
@@ -50,10 +52,12 @@ struct check {
     struct value head_values[AUDIT_HEAD_COLUMNS];
     bool has_head;
 
-    struct check_blob *blob; /* whose chunks are being seen */
-    struct buf orphan;       /* upload of the chunks that belong to nobody */
-    int64_t next, taken;     /* chunks and bytes of it so far */
-    struct sha256_stream *hash;
+    struct check_blob *blob;    /* whose chunks are being seen */
+    struct buf orphan;          /* upload of the chunks that belong to nobody */
+    int64_t next, taken;        /* chunks and bytes of it so far */
+    struct sha256_stream *hash; /* NULL: there is, or is left, nothing to compare */
+    struct unpacker *unpacker;  /* of a compressed one */
+    uint8_t *unpacked;          /* room for a part of its content */
 
     /* Findings wait until it is known that the namespace was not being deleted. */
     struct check_finding *first, **last;
@@ -74,6 +78,44 @@ struct check_entry *check_find(const struct check_map *m, struct bytes key);
 MUST_USE bool check_add(struct check_map *m, struct check_entry *e,
                         struct belay_arena *a);
 
+/* Remembers that a member should stand in an index; the walk tells whether it does. */
+MUST_USE belay_rc check_expect_rank(struct check *c, struct bytes index,
+                                    struct bytes member, int64_t rank,
+                                    struct belay_error *err);
+
+/* --- check_tally.c --- */
+
+enum tally_kind { TALLY_BATCHES, TALLY_NODES, TALLY_COMMITS, TALLY_BLOB };
+
+/* A row says that there are n. */
+MUST_USE belay_rc check_told(struct check *c, enum tally_kind kind, struct bytes name,
+                             int64_t n, struct belay_error *err);
+/* One is there; or, where they are numbered, number `upto` is. */
+MUST_USE belay_rc check_seen(struct check *c, enum tally_kind kind, struct bytes name,
+                             int64_t upto, struct belay_error *err);
+MUST_USE belay_rc check_tallies_end(struct check *c, struct belay_error *err);
+
+/* --- check_queue.c --- */
+
+MUST_USE belay_rc check_inbox_row(struct check *c, const struct row *row,
+                                  struct belay_error *err);
+
+MUST_USE belay_rc check_batch_row(struct check *c, const struct row *row,
+                                  struct belay_error *err);
+
+/* --- check_sessions.c --- */
+
+MUST_USE belay_rc check_session_row(struct check *c, const struct row *row,
+                                    struct belay_error *err);
+MUST_USE belay_rc check_node_row(struct check *c, const struct row *row,
+                                 struct belay_error *err);
+MUST_USE belay_rc check_attachment_row(struct check *c, const struct row *row,
+                                       struct belay_error *err);
+MUST_USE belay_rc check_meta_row(struct check *c, const struct row *row,
+                                 struct belay_error *err);
+MUST_USE belay_rc check_pin_row(struct check *c, const struct row *row,
+                                struct belay_error *err);
+
 /* --- check_blobs.c --- */
 
 MUST_USE belay_rc check_blob_row(struct check *c, const struct row *row,
@@ -84,5 +126,6 @@ MUST_USE belay_rc check_chunk(struct check *c, const struct item *item,
                               struct belay_error *err);
 /* After the last chunk. */
 MUST_USE belay_rc check_blobs_end(struct check *c, struct belay_error *err);
+void check_blobs_release(struct check *c);
 
 #endif /* WORK_CHECK_IMPL_H */

@@ -162,10 +162,10 @@ static void the_largest_chunk(struct tap *t)
 /* --- blobs --- */
 
 static belay_rc upload_blob(struct harness *h, struct bytes data, size_t piece,
-                            struct blob_info *info)
+                            bool compress, struct blob_info *info)
 {
     struct blob_writer *w = NULL;
-    belay_rc rc = blob_writer_open(&w, h->space, NULL, &h->err);
+    belay_rc rc = blob_writer_open(&w, h->space, compress, NULL, &h->err);
 
     for (size_t at = 0; at < data.len && !rc; at += piece) {
         size_t len = data.len - at < piece ? data.len - at : piece;
@@ -201,28 +201,129 @@ static belay_rc download(struct harness *h, const char *name, struct bytes want,
 
 static void blobs_over_chunk_boundaries(struct tap *t)
 {
-    CLEANUP(harness_close) struct harness h;
     const size_t lens[] = {
         0, 1, CHUNK_MAX - 1, CHUNK_MAX, CHUNK_MAX + 1, 2 * CHUNK_MAX + 17
     };
     uint8_t *data = noise(2 * CHUNK_MAX + 17);
-    if (!harness_open(&h, t, 0) || !data)
-        return;
 
-    for (size_t i = 0; i < COUNT_OF(lens); i++) {
-        struct bytes all = bytes_of(data, lens[i]);
-        struct blob_info info, again;
-        bool same = false;
-        CHECK_RC(&h, upload_blob(&h, all, 300007, &info), BELAY_OK);
-        TAP_OK(t, !info.existed);
-        TAP_EQ(t, info.size, lens[i]);
-        CHECK_RC(&h, download(&h, info.sha256, all, &same), BELAY_OK);
-        TAP_OK(t, same);
-        CHECK_RC(&h, upload_blob(&h, all, CHUNK_MAX, &again), BELAY_OK);
-        TAP_OK(t, again.existed);
-        TAP_STR(t, again.sha256, info.sha256);
+    for (int compress = 0; compress < 2 && data; compress++) {
+        CLEANUP(harness_close) struct harness h;
+        if (!harness_open(&h, t, 0))
+            break;
+        for (size_t i = 0; i < COUNT_OF(lens); i++) {
+            struct bytes all = bytes_of(data, lens[i]);
+            struct blob_info info, again;
+            bool same = false;
+            CHECK_RC(&h, upload_blob(&h, all, 300007, compress, &info), BELAY_OK);
+            TAP_OK(t, !info.existed);
+            TAP_EQ(t, info.size, lens[i]);
+            CHECK_RC(&h, download(&h, info.sha256, all, &same), BELAY_OK);
+            TAP_OK(t, same);
+            CHECK_RC(&h, upload_blob(&h, all, CHUNK_MAX, !compress, &again), BELAY_OK);
+            TAP_OK(t, again.existed);
+            TAP_STR(t, again.sha256, info.sha256);
+            TAP_EQ(t, again.stored_size, info.stored_size);
+        }
     }
     free(data);
+}
+
+/* --- blobs in a body --- */
+
+struct in_body {
+    struct blob_piece piece;
+    bool found;
+    int64_t ver, touched_ms;
+    size_t ranked; /* in the index of blobs, at that time */
+};
+
+static belay_rc put_piece(struct txn *t, void *arg)
+{
+    struct in_body *b = arg;
+
+    return blob_put_in(t, &b->piece, &b->found);
+}
+
+static belay_rc touch_piece(struct txn *t, void *arg)
+{
+    struct in_body *b = arg;
+
+    return blob_touch(t, b->piece.sha256, &b->found);
+}
+
+static belay_rc remove_piece(struct txn *t, void *arg)
+{
+    struct in_body *b = arg;
+    struct value key = value_str(b->piece.sha256);
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_blob, &key, &row);
+
+    b->found = !rc && row;
+    return b->found ? blob_remove_in(t, row) : rc;
+}
+
+static belay_rc look_at_piece(struct txn *t, void *arg)
+{
+    struct in_body *b = arg;
+    struct value key = value_str(b->piece.sha256);
+    struct row_want want = { &row_blob, &key };
+    struct bytes index = bytes_str(BLOB_INDEX);
+    struct scan scan = {
+        .indexes = &index, .n_indexes = 1, .max_rank = RANK_MAX, .limit = 9
+    };
+    const struct row *row = NULL;
+    struct hits hits = { .n = 0 };
+    belay_rc rc = txn_load(t, &want, 1, &row, &scan, 1, &hits);
+
+    b->ver = row ? row->ver : 0;
+    b->touched_ms = row ? row_i64(row, BLOB_TOUCHED_AT_MS, -1) : -1;
+    b->ranked = 0;
+    for (size_t i = 0; i < hits.n; i++)
+        b->ranked +=
+            bytes_eq(hits.hit[i].member, key.b) && hits.hit[i].rank == b->touched_ms;
+    return rc;
+}
+
+static void blobs_in_bodies(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    CLEANUP(arena_release) struct belay_arena a = { 0 };
+    struct in_body b = { .found = true };
+    uint8_t data[5000] = { 0 };
+    struct bytes all = bytes_of(data, sizeof(data)), out = { 0 };
+    if (!harness_open(&h, t, 0))
+        return;
+
+    CHECK_RC(&h,
+             blob_prepare(&b.piece, h.space, all, bytes_str("{}"), true, &a, &h.err),
+             BELAY_OK);
+    TAP_OK(t, b.piece.compressed);
+    CHECK_RC(&h, harness_run(&h, put_piece, &b), BELAY_OK);
+    TAP_OK(t, !b.found);
+    CHECK_RC(&h, harness_run(&h, look_at_piece, &b), BELAY_OK);
+    TAP_EQ(t, b.ranked, 1);
+    /* Touched at once, and later: the version and the place tell. */
+    for (int64_t ms = 0; ms < 3; ms++) {
+        int64_t ver = b.ver, before = b.touched_ms;
+        harness_pass_us(&h, ms * 1000);
+        CHECK_RC(&h, harness_run(&h, ms == 1 ? put_piece : touch_piece, &b), BELAY_OK);
+        TAP_OK(t, b.found);
+        CHECK_RC(&h, harness_run(&h, look_at_piece, &b), BELAY_OK);
+        TAP_EQ(t, b.ver, ver + 1);
+        TAP_OK(t, b.touched_ms >= before + ms);
+        TAP_EQ(t, b.ranked, 1);
+    }
+    CHECK_RC(&h, blob_load(h.space, b.piece.sha256, sizeof(data), &a, &out, &h.err),
+             BELAY_OK);
+    TAP_OK(t, bytes_eq(out, all));
+    CHECK_RC(&h, harness_run(&h, remove_piece, &b), BELAY_OK);
+    TAP_OK(t, b.found);
+    CHECK_RC(&h, harness_run(&h, look_at_piece, &b), BELAY_OK);
+    TAP_EQ(t, b.ver, 0);
+    CHECK_RC(&h, harness_run(&h, touch_piece, &b), BELAY_OK);
+    TAP_OK(t, !b.found);
+    CHECK_RC(&h, harness_run(&h, put_piece, &b), BELAY_OK); /* anew */
+    TAP_OK(t, !b.found);
 }
 
 /* --- nothing at all --- */
@@ -270,5 +371,6 @@ static const struct tap_case cases[] = {
     { "chunks: of CHUNK_MAX bytes, and none larger", the_largest_chunk },
     { "chunks: empty chunks and entries are there", empty_data_is_data },
     { "chunks: blobs of several chunks come back whole", blobs_over_chunk_boundaries },
+    { "chunks: blobs are put, touched, removed in bodies", blobs_in_bodies },
 };
 const struct topic topic_chunks = { cases, COUNT_OF(cases) };

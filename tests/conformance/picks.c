@@ -1,4 +1,6 @@
 /* Picks: hidden from other pickers, for a while, and for speed only. */
+#include <stdatomic.h>
+
 #include "conformance.h"
 
 static const struct bytes jobs = { (const uint8_t *)"jobs", 4 };
@@ -91,8 +93,65 @@ static void holds_are_seen_by_pickers_only(struct tap *t)
     raw_end(&holder);
 }
 
+/* Where holds are locks, a commit that touches what is held: it is done after the hold,
+ * and finds what the holder has left. */
+struct mover {
+    struct harness *h;
+    struct raw holder;
+    bool holder_removes;
+    belay_rc got;
+    atomic_bool done;
+};
+
+static void hold_or_move(void *arg, unsigned i)
+{
+    struct mover *m = arg;
+    struct raw other;
+
+    if (i == 0) {
+        harness_pass_us(m->h, 100000);
+        TAP_OK(m->h->t, !atomic_load(&m->done));
+        if (m->holder_removes) {
+            raw_rank(&m->holder, EFFECT_RANK_REMOVE, "jobs", "a", 0, 0);
+            CHECK_RC(m->h, raw_commit(&m->holder), BELAY_OK);
+        }
+        raw_end(&m->holder);
+        return;
+    }
+    raw_begin(&other, m->h);
+    raw_rank(&other, EFFECT_RANK_REMOVE, "jobs", "a", 0, 0);
+    raw_rank(&other, EFFECT_RANK_MOVE, "jobs", "b", 1, 50);
+    m->got = raw_commit(&other);
+    atomic_store(&m->done, true);
+    raw_end(&other);
+}
+
+static void mover_waits(struct tap *t, bool holder_removes, belay_rc want,
+                        const char *left)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct mover m = { .h = &h, .holder_removes = holder_removes };
+    struct raw after;
+    if (!harness_open(&h, t, 0))
+        return;
+
+    CHECK_RC(&h, harness_run(&h, fill, NULL), BELAY_OK);
+    raw_begin(&m.holder, &h);
+    check_pick(&m.holder, 3, "abc");
+    crew_run(t, 2, hold_or_move, &m);
+    CHECK_RC(&h, m.got, want);
+    raw_begin(&after, &h);
+    check_read(&after, 9, false, left);
+    raw_end(&after);
+}
+
 static void anybody_may_remove_what_is_held(struct tap *t)
 {
+    if (((const struct test_driver *)t->arg)->waits) {
+        mover_waits(t, false, BELAY_OK, "cdb");
+        mover_waits(t, true, BELAY_CORRUPT, "bcd");
+        return;
+    }
     CLEANUP(harness_close) struct harness h;
     struct raw holder, other;
     if (!harness_open(&h, t, 0))

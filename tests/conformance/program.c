@@ -129,6 +129,8 @@ bool program_run(uint64_t seed, const struct test_driver *driver, bool lose_repl
     store_close(store);
     driver_close(m->driver);
     buf_release(&m->line);
+    if (driver->forget)
+        driver->forget(dir);
     temp_dir_remove(dir);
     free(m);
     return ok;

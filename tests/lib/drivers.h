@@ -16,6 +16,9 @@ struct test_driver {
                      struct driver **out, struct belay_error *err);
     bool durable; /* what is acknowledged is there after it is opened again in dir */
     bool hides;   /* picks hide (rule 6: not needed where bodies cannot meet) */
+    bool waits;   /* a commit that touches what is picked waits for the hold's end */
+    /* Takes away what the driver keeps elsewhere than in dir; NULL: nothing. */
+    void (*forget)(const char *dir);
 };
 
 extern const struct test_driver test_drivers[];

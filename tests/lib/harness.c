@@ -137,8 +137,12 @@ bool harness_reopen(struct harness *h)
 
 void harness_close(struct harness *h)
 {
+    const struct test_driver *entry = h->t->arg;
+
     close_all(h);
     arena_release(&h->arena);
+    if (entry->forget && *h->dir)
+        entry->forget(h->dir);
     temp_dir_remove(h->dir);
 }
 

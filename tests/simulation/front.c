@@ -2,13 +2,15 @@
  * shows the watch whatever passes. */
 #include <stdlib.h>
 
-#include "sim.h"
+#include "nouns.h"
 #include "store/drivers/memory.h"
+#include "store/txn_impl.h"
 
 struct sim_attempt {
     uint64_t holder;
     int64_t hold_until_us;
     struct bytes ns;
+    int64_t now_ms; /* what the body was told; 0: it did not ask */
 };
 
 #define OWN_SIZE ((sizeof(struct sim_attempt) + 15) & ~(size_t)15)
@@ -52,7 +54,8 @@ static void restart(struct sim *s, struct front *f)
 {
     unsigned slot = 0;
 
-    if (s->n_fronts == FRONTS_MAX)
+    if (s->n_fronts >=
+        FRONTS_MAX - (s->setup->nouns ? 1U : 0U)) /* the last is the audit's */
         return;
     while (s->current_front[slot] != f->uid)
         slot++;
@@ -185,7 +188,7 @@ static bool copy_effect(struct belay_arena *a, struct effect *e)
     return copy_two(a, &e->chunk.upload, &e->chunk.data);
 }
 
-static void send_late(struct front *f, const struct plan *plan)
+static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
 {
     struct late *l = calloc(1, sizeof(*l));
     bool copied = l != NULL;
@@ -193,6 +196,8 @@ static void send_late(struct front *f, const struct plan *plan)
     if (!l)
         abort();
     l->front = f;
+    l->noun = f->sim->running->actor->noun;
+    l->now_ms = now_ms;
     l->plan = *plan;
     l->plan.guards = arena_zalloc(&l->arena, plan->n_guards, sizeof(struct guard));
     l->plan.effects = arena_zalloc(&l->arena, plan->n_effects, sizeof(struct effect));
@@ -212,8 +217,15 @@ static void send_late(struct front *f, const struct plan *plan)
     f->sim->n_late++;
 }
 
+/* Whose commit it is, and the time that its body was told. */
+struct origin {
+    struct ncall *noun;
+    int64_t now_ms;
+};
+
 static belay_rc commit_now(struct front *f, void *attempt, const struct plan *plan,
-                           struct plan_result *result, struct belay_error *err)
+                           struct origin from, struct plan_result *result,
+                           struct belay_error *err)
 {
     struct sim *s = f->sim;
 
@@ -221,7 +233,10 @@ static belay_rc commit_now(struct front *f, void *attempt, const struct plan *pl
         return refused(err);
     belay_rc rc = driver_commit(s->memory, attempt, plan, result, err);
     trace(s, "commit", plan->id * 64 + f->uid, (uint64_t)rc * 2 + result->conflict);
-    watch_commit(f, plan, result, rc);
+    if (!s->nouns)
+        watch_commit(f, plan, result, rc);
+    else if (!rc && !result->conflict && plan->n_effects > 0)
+        nouns_commit(s, plan->ns, from.noun, from.now_ms);
     return rc;
 }
 
@@ -240,7 +255,8 @@ void deliver_late(struct sim *s, unsigned which)
     s->n_late--;
     if (driver_begin(s->memory, attempt, l->plan.ns, NULL) == BELAY_OK) {
         trace(s, "arrives late", l->plan.id, 0);
-        belay_rc dropped = commit_now(l->front, attempt, &l->plan, &result, NULL);
+        struct origin from = { l->noun, l->now_ms };
+        belay_rc dropped = commit_now(l->front, attempt, &l->plan, from, &result, NULL);
         (void)dropped; /* nobody waits for it */
         driver_end(s->memory, attempt);
     }
@@ -272,6 +288,9 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
     /* SQLite hides nothing from pickers (rule 6 of driver.h): nobody holds. */
     own->holder = f->sim->setup->sqlite ? 0 : ++f->sim->next_holder;
     own->ns = ns;
+    struct actor *a = f->sim->running->actor;
+    if (a && a->noun)
+        a->noun->run_no = f->sim->nouns->no;
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }
 
@@ -285,7 +304,7 @@ static belay_rc front_read(struct driver *d, void *attempt, struct read *reads,
         return refused(err);
     belay_rc rc = driver_read(f->sim->memory, inner(attempt), reads, n, a, err);
     trace(f->sim, "read", f->uid, n);
-    for (size_t i = 0; i < n && !rc; i++)
+    for (size_t i = 0; i < n && !rc && !f->sim->nouns; i++)
         watch_read(f, own->holder, &own->hold_until_us, own->ns, &reads[i]);
     return rc;
 }
@@ -303,6 +322,8 @@ static belay_rc lose(struct front *f, const struct plan *plan,
     a->unresolved = true;
     if (a->call)
         a->call->lost++;
+    if (a->noun)
+        a->noun->lost++;
     /* What lost the reply is often still there. */
     uint64_t draw = mix(a->op->r, a->n_points);
     if (f->sim->swarm.rate[SIM_OUTAGE] > 0 && draw % 3 == 0)
@@ -314,6 +335,7 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
                              struct plan_result *result, struct belay_error *err)
 {
     struct front *f = (struct front *)d;
+    const struct sim_attempt *own = attempt;
     enum fault_name fault = pass(f, AT_COMMIT);
 
     if (fault == SIM_UNAVAILABLE)
@@ -326,13 +348,14 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
         return BELAY_OK;
     }
     if (fault == SIM_LATE)
-        send_late(f, plan);
+        send_late(f, plan, own->now_ms);
     if (fault == SIM_LATE || fault == SIM_LOST)
         return lose(f, plan, result, err);
     struct actor *a = f->sim->running->actor;
     bool before = a->unresolved;
     a->unresolved = true;
-    belay_rc rc = commit_now(f, inner(attempt), plan, result, err);
+    struct origin from = { a->noun, own->now_ms };
+    belay_rc rc = commit_now(f, inner(attempt), plan, from, result, err);
     /* Applied, but not yet answered: others act on it, or this one dies. */
     (void)pass(f, AT_REPLY);
     if (f->sim->running->dead)
@@ -353,6 +376,26 @@ static void front_end(struct driver *d, void *attempt)
         return; /* it never ended */
     model_release(&f->sim->model, own->holder);
     driver_end(f->sim->memory, inner(attempt));
+}
+
+/* The clock's time; and what the store will make of it, which depends on nothing else,
+ * is what the body is told. */
+static belay_rc front_now_ms(struct driver *d, void *attempt, int64_t *out,
+                             struct belay_error *err)
+{
+    struct front *f = (struct front *)d;
+    struct sim_attempt *own = attempt;
+    struct belay_clock clock = front_clock(f);
+    struct txn *body = txn_thread_swap(NULL);
+
+    (void)err;
+    *out = clock.wall_ms(clock.arg);
+    if (body && f->sim->nouns) {
+        own->now_ms = space_tell_time(body->space, *out);
+        nouns_time(f->sim, own->now_ms);
+    }
+    (void)txn_thread_swap(body);
+    return BELAY_OK;
 }
 
 static belay_rc front_walk(struct driver *d, struct bytes ns, item_visit *visit,
@@ -379,6 +422,7 @@ static const struct driver_ops front_ops = {
     .read = front_read,
     .commit = front_commit,
     .end = front_end,
+    .now_ms = front_now_ms,
     .walk = front_walk,
     .durability = front_durability,
     .close = front_close,
@@ -407,7 +451,7 @@ struct front *front_open(struct sim *s, unsigned slot)
         .hub = s->memory->hub,
     };
     struct store_options options = {
-        .schema = &schema_things,
+        .schema = s->setup->nouns ? &schema_belay : &schema_things,
         .clock = front_clock(f),
         .random = { .fill = hook_fill, .arg = s },
         .retry = { .max_attempts = s->swarm.max_attempts },

@@ -3,7 +3,7 @@
  *     t_sim [--seeds A..B | --seconds S | --replay FILE|FOLDER... | --shrink SEED
  *            | --check-determinism A..B] [--ops N] [--faults all|none|NAME,...]
  *           [--salt N] [--out FILE] [--prune N] [--driver memory|sqlite]
- *           [--verbose] [--progress]
+ *           [--nouns] [--verbose] [--progress]
  *
  * Prints TAP; exits 1 when a rule was broken.
  */
@@ -42,12 +42,12 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fprintf(
-        stderr,
-        "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
-        "              --shrink SEED | --check-determinism A..B]\n"
-        "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
-        "             [--out FILE] [--prune N] [--driver memory|sqlite] [--verbose]\n");
+    fprintf(stderr,
+            "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
+            "              --shrink SEED | --check-determinism A..B]\n"
+            "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
+            "             [--out FILE] [--prune N] [--driver memory|sqlite] [--nouns]\n"
+            "             [--verbose]\n");
     return 2;
 }
 
@@ -92,6 +92,8 @@ static bool parse(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--verbose") == 0) {
             o->setup.verbose = true;
+        } else if (strcmp(argv[i], "--nouns") == 0) {
+            o->setup.nouns = true;
         } else if (strcmp(argv[i], "--progress") == 0) {
             o->progress = true;
         } else if (strcmp(argv[i], "--replay") == 0) {
@@ -112,8 +114,9 @@ static void tell_failure(const struct setup *setup)
 {
     printf("not ok 1 - seed=%" PRIu64 " breaks %s: %s\n", setup->seed, sim.rule,
            sim.why);
-    printf("# again: t_sim --seeds %" PRIu64 " --ops %u --salt %" PRIu64 " --verbose\n",
-           setup->seed, setup->ops, setup->salt);
+    printf("# again: t_sim%s --seeds %" PRIu64 " --ops %u --salt %" PRIu64
+           " --verbose\n",
+           setup->nouns ? " --nouns" : "", setup->seed, setup->ops, setup->salt);
 }
 
 static int run_seeds(struct options *o)

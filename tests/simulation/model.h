@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MODEL_COLUMNS 8
+#define MODEL_COLUMNS 10
 #define MODEL_ROWS 512
 #define MODEL_ENTRIES 2048
 #define MODEL_HISTORY 8192

@@ -170,7 +170,7 @@ void op_blob_put(struct actor *a)
     struct blob_writer *w = NULL;
     struct blob_info info;
 
-    if (!sp || blob_writer_open(&w, sp, NULL, NULL))
+    if (!sp || blob_writer_open(&w, sp, which % 2, NULL, NULL))
         return;
     belay_rc rc = blob_write(w, content, NULL);
     if (!rc)

@@ -1,6 +1,7 @@
 /* What actors do with ranks, logs, feeds, chunks and wake-ups. */
 #include <stdio.h>
 
+#include "nouns.h"
 #include "ops.h"
 
 /* --- jobs: a row that says where in which index it stands --- */
@@ -222,6 +223,10 @@ static belay_rc audit_body(struct run *r)
 
 void op_audit(struct actor *a)
 {
+    if (a->sim->nouns) {
+        nouns_audit(a);
+        return;
+    }
     belay_rc rc = run_call(a, a->op->number, audit_body, NULL, NULL);
 
     if (rc)

@@ -154,6 +154,8 @@ static bool read_line(struct replay *r, const struct line *l)
         return u->salt = l->number[1], true;
     if (is_line(l, "prune", 1))
         return u->prune = (unsigned)l->number[1], true;
+    if (is_line(l, "nouns", 1))
+        return u->nouns = l->number[1] != 0, true;
     if (strcmp(l->word[0], "op") == 0)
         return read_op(r, l);
     if (strcmp(l->word[0], "rate") == 0)
@@ -226,6 +228,8 @@ static bool write_file(const struct sim *s, const struct replay *r, const char *
         return false;
     fprintf(f, "# broke %s: %s\nseed %" PRIu64 "\nsalt %" PRIu64 "\nprune %u\n",
             s->rule, s->why, r->setup.seed, r->setup.salt, r->setup.prune);
+    if (r->setup.nouns)
+        fprintf(f, "nouns 1\n");
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         fprintf(f, "%s %" PRIu64 "\n", fields[i], get_field(&s->swarm, i));
     for (unsigned i = 0; i < SIM_FAULTS; i++) {

@@ -90,7 +90,7 @@ static void enter(void)
         a->unresolved = false;
         s->n_ops_run++;
         trace(s, op_name(a->op->kind), a->id, a->op->number);
-        op_table[a->op->kind](a);
+        op_of(a->op->kind)(a);
     }
     co->finished = true;
     if (!co->dead)
@@ -249,6 +249,7 @@ void turn_kill(struct sim *s, struct actor *a)
     a->co->dead = true;
     a->co = NULL;
     a->call = NULL;
+    a->noun = NULL;
     a->waiting = NULL;
 }
 

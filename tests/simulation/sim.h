@@ -6,6 +6,7 @@
  *   record*.c     the calls of a body, each written down
  *   ops_*.c       what actors do
  *   swarm.c       what a seed enables, and its programs
+ *   nouns*.c      inboxes, sessions and blobs under another watch (nouns.h)
  *   world.c       one schedule from beginning to end
  *   replay.c      schedules as files, shrinking
  *   main.c        the command line
@@ -63,6 +64,29 @@ enum op_kind {
     OP_PRUNE,
     OP_NEW_SPACE,
     OP_NOW,
+    OP_NOUNS, /* from here on: --nouns */
+    OP_ENQUEUE = OP_NOUNS,
+    OP_CLAIM,
+    OP_CLAIM_EXACT,
+    OP_RENEW,
+    OP_ABANDON,
+    OP_FORGE,
+    OP_CANCEL,
+    OP_DROP,
+    OP_LIST,
+    OP_WORK,
+    OP_COMMIT,
+    OP_COMPLETE,
+    OP_RETRY_TURN,
+    OP_HEAD,
+    OP_DELETE,
+    OP_PUT,
+    OP_PIN,
+    OP_UNPIN,
+    OP_COLLECT,
+    OP_LOAD,
+    OP_SPOIL,
+    OP_EPOCH,
     OP_KINDS,
     OP_AUDIT = OP_KINDS, /* only at the end */
 };
@@ -134,12 +158,15 @@ struct setup {
     size_t n_no_ops, n_no_faults;
     unsigned prune; /* 0 or PRUNE_ANY_TIME */
     bool sqlite;    /* on SQLite in memory, its queue of bodies left aside */
+    bool nouns;     /* inboxes, sessions and blobs instead of things */
     bool verbose;
 };
 
 struct sim;
 struct front;
 struct actor;
+struct nouns;
+struct ncall;
 
 struct coroutine {
     ucontext_t context;
@@ -168,7 +195,8 @@ struct actor {
     struct listener *waiting;
     bool done;
     struct feed_pos cursor[2][SPACES_MAX];
-    struct call *call; /* the transaction it is in */
+    struct call *call;  /* the transaction it is in */
+    struct ncall *noun; /* the call of a noun it is in */
     /* What the read under way should answer, for the body's check (record.c). */
     const struct scan *scan;
     struct mentry want[WANTS_MAX];
@@ -285,12 +313,15 @@ struct late {
     struct belay_arena arena;
     struct front *front;
     struct plan plan;
+    struct ncall *noun;
+    int64_t now_ms;
 };
 
 struct sim {
     const struct setup *setup;
     struct swarm swarm;
     struct model model;
+    struct nouns *nouns; /* NULL without --nouns */
     struct driver *memory;
     int64_t mono_us;
     uint64_t random; /* state of the stores' randomness */
@@ -444,12 +475,14 @@ belay_rc r_now(struct run *r, int64_t *out_ms);
 /* --- ops --- */
 
 typedef void op_run(struct actor *a);
-extern op_run *const op_table[OP_KINDS + 1];
 op_run op_rmw, op_transfer, op_skew, op_churn, op_absence, op_count, op_put_counted;
 op_run op_hunt, op_fail, op_now, op_new_space;
 op_run op_produce, op_claim_pick, op_claim_scan, op_finish, op_rerank, op_audit;
 op_run op_log_append, op_log_trim, op_feed_append, op_feed_tail, op_feed_trim;
 op_run op_signal, op_wait, op_chunk, op_blob_put, op_blob_get, op_sweep, op_prune;
+op_run op_enqueue, op_claim, op_claim_exact, op_renew, op_abandon, op_forge, op_cancel;
+op_run op_drop, op_list, op_work, op_commit, op_complete, op_retry_turn, op_head;
+op_run op_delete, op_put, op_pin, op_unpin, op_collect, op_load, op_spoil, op_epoch;
 
 /* State predicates of what the operations keep up; called after every commit. */
 void check_invariants(struct sim *s, struct bytes ns);
@@ -460,6 +493,7 @@ void swarm_make(struct sim *s);
 enum fault_name swarm_fault(struct sim *s, struct actor *a, enum point at,
                             uint64_t *draw);
 const char *op_name(enum op_kind kind);
+op_run *op_of(enum op_kind kind);
 const char *fault_text(enum fault_name f);
 
 /* --- world.c --- */

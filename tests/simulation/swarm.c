@@ -36,6 +36,28 @@ static const struct {
     [OP_PRUNE]       = { "prune",       op_prune,       3 },
     [OP_NEW_SPACE]   = { "new_space",   op_new_space,   3 },
     [OP_NOW]         = { "now",         op_now,         5 },
+    [OP_ENQUEUE]     = { "enqueue",     op_enqueue,     9 },
+    [OP_CLAIM]       = { "claim",       op_claim,       6 },
+    [OP_CLAIM_EXACT] = { "claim_exact", op_claim_exact, 2 },
+    [OP_RENEW]       = { "renew",       op_renew,       4 },
+    [OP_ABANDON]     = { "abandon",     op_abandon,     4 },
+    [OP_FORGE]       = { "forge",       op_forge,       4 },
+    [OP_CANCEL]      = { "cancel",      op_cancel,      2 },
+    [OP_DROP]        = { "drop",        op_drop,        1 },
+    [OP_LIST]        = { "list",        op_list,        2 },
+    [OP_WORK]        = { "work",        op_work,        7 },
+    [OP_COMMIT]      = { "commit",      op_commit,      5 },
+    [OP_COMPLETE]    = { "complete",    op_complete,    6 },
+    [OP_RETRY_TURN]  = { "retry_turn",  op_retry_turn,  4 },
+    [OP_HEAD]        = { "read_head",   op_head,        2 },
+    [OP_DELETE]      = { "delete",      op_delete,      1 },
+    [OP_PUT]         = { "put",         op_put,         4 },
+    [OP_PIN]         = { "pin",         op_pin,         3 },
+    [OP_UNPIN]       = { "unpin",       op_unpin,       2 },
+    [OP_COLLECT]     = { "collect",     op_collect,     5 },
+    [OP_LOAD]        = { "load",        op_load,        2 },
+    [OP_SPOIL]       = { "spoil",       op_spoil,       1 },
+    [OP_EPOCH]       = { "epoch",       op_epoch,       1 },
     [OP_AUDIT]       = { "audit",       op_audit,       0 },
 };
 
@@ -61,18 +83,14 @@ static const struct {
 };
 /* clang-format on */
 
-op_run *const op_table[OP_KINDS + 1] = {
-    op_rmw,       op_transfer,    op_skew,       op_churn,      op_absence,
-    op_count,     op_put_counted, op_produce,    op_claim_pick, op_claim_scan,
-    op_finish,    op_rerank,      op_log_append, op_log_trim,   op_feed_append,
-    op_feed_tail, op_feed_trim,   op_signal,     op_wait,       op_hunt,
-    op_fail,      op_chunk,       op_blob_put,   op_blob_get,   op_sweep,
-    op_prune,     op_new_space,   op_now,        op_audit,
-};
-
 const char *op_name(enum op_kind kind)
 {
     return ops[kind].name;
+}
+
+op_run *op_of(enum op_kind kind)
+{
+    return ops[kind].run;
 }
 
 const char *fault_text(enum fault_name f)
@@ -88,8 +106,8 @@ static uint64_t draw_of(const struct sim *s, uint64_t what)
 }
 
 /* Kinds that meet each other; many seeds take one of these and nothing else. */
-#define KIND(k) (1U << (k))
-static const uint32_t themes[] = {
+#define KIND(k) (UINT64_C(1) << (k))
+static const uint64_t themes[] = {
     KIND(OP_RMW) | KIND(OP_TRANSFER) | KIND(OP_HUNT) | KIND(OP_FAIL),
     KIND(OP_SKEW) | KIND(OP_ABSENCE) | KIND(OP_CHURN) | KIND(OP_HUNT),
     KIND(OP_COUNT) | KIND(OP_PUT_COUNTED) | KIND(OP_NOW),
@@ -100,6 +118,16 @@ static const uint32_t themes[] = {
     KIND(OP_SIGNAL) | KIND(OP_WAIT),
     KIND(OP_CHUNK) | KIND(OP_BLOB_PUT) | KIND(OP_BLOB_GET) | KIND(OP_SWEEP),
     KIND(OP_RMW) | KIND(OP_PRUNE) | KIND(OP_NEW_SPACE) | KIND(OP_NOW),
+};
+static const uint64_t noun_themes[] = {
+    KIND(OP_ENQUEUE) | KIND(OP_CLAIM) | KIND(OP_CLAIM_EXACT) | KIND(OP_RENEW) |
+        KIND(OP_ABANDON) | KIND(OP_COMPLETE) | KIND(OP_FORGE),
+    KIND(OP_ENQUEUE) | KIND(OP_WORK) | KIND(OP_RENEW) | KIND(OP_COMPLETE) |
+        KIND(OP_CANCEL) | KIND(OP_DROP) | KIND(OP_LIST) | KIND(OP_EPOCH),
+    KIND(OP_ENQUEUE) | KIND(OP_WORK) | KIND(OP_COMMIT) | KIND(OP_RETRY_TURN) |
+        KIND(OP_HEAD) | KIND(OP_DELETE),
+    KIND(OP_COMMIT) | KIND(OP_PUT) | KIND(OP_PIN) | KIND(OP_UNPIN) | KIND(OP_COLLECT) |
+        KIND(OP_LOAD) | KIND(OP_SPOIL),
 };
 
 static void choose_faults(struct sim *s)
@@ -178,6 +206,27 @@ static void write_programs(struct sim *s, unsigned total)
     s->n_actors = s->swarm.n_actors;
 }
 
+/* Which kinds, and how often; returns the sum of their weights. */
+static unsigned choose_kinds(struct sim *s)
+{
+    bool nouns = s->setup->nouns;
+    const uint64_t *known = nouns ? noun_themes : themes;
+    size_t n = nouns ? COUNT_OF(noun_themes) : COUNT_OF(themes);
+    unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
+    uint64_t theme = draw_of(s, 20) % (2 * n);
+    unsigned total = 0;
+
+    for (unsigned k = 0; k < OP_KINDS; k++) {
+        uint64_t d = draw_of(s, 200 + k);
+        bool in_theme = theme < n && (known[theme] >> k & 1U) != 0;
+        bool taken = theme < n ? in_theme : d % rare == 0;
+        taken &= (k >= OP_NOUNS) == nouns;
+        s->swarm.weight[k] = taken ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
+        total += s->swarm.weight[k];
+    }
+    return total;
+}
+
 void swarm_make(struct sim *s)
 {
     static const unsigned sticky[] = { 0, 30, 60, 90 };
@@ -185,7 +234,6 @@ void swarm_make(struct sim *s)
     static const unsigned walks[] = { 1, 3, 8 };
     static const int64_t ticks_us[] = { 20, 500, 20000 };
     struct swarm *w = &s->swarm;
-    unsigned total = 0;
 
     if (s->setup->swarm) {
         *w = *s->setup->swarm;
@@ -201,17 +249,9 @@ void swarm_make(struct sim *s)
     w->walk_every = walks[draw_of(s, 16) % COUNT_OF(walks)];
     w->tick_us = ticks_us[draw_of(s, 17) % COUNT_OF(ticks_us)];
     w->fault_steps = 200 + draw_of(s, 18) % 3000;
-    unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
-    uint64_t theme = draw_of(s, 20) % (2 * COUNT_OF(themes));
-    for (unsigned k = 0; k < OP_KINDS; k++) {
-        uint64_t d = draw_of(s, 200 + k);
-        bool in_theme = theme < COUNT_OF(themes) && (themes[theme] >> k & 1U) != 0;
-        bool taken = theme < COUNT_OF(themes) ? in_theme : d % rare == 0;
-        w->weight[k] = taken ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
-        total += w->weight[k];
-    }
+    unsigned total = choose_kinds(s);
     if (total == 0)
-        total = w->weight[OP_RMW] = 1;
+        total = w->weight[s->setup->nouns ? OP_ENQUEUE : OP_RMW] = 1;
     choose_faults(s);
     write_programs(s, total);
 }

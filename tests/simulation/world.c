@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "sim.h"
+#include "nouns.h"
 #include "store/drivers/memory.h"
 #include "store/drivers/sqlite.h"
 
@@ -65,12 +65,13 @@ static bool begin(struct sim *s)
     struct belay_error err;
 
     model_reset(&s->model);
+    nouns_open(s);
     swarm_make(s);
     /* The first front has no store and no actors: its clock is the driver's. */
     s->fronts[0] = (struct front){ .sim = s };
     s->n_fronts = 1;
     struct driver_config config = {
-        .schema = &schema_things,
+        .schema = s->setup->nouns ? &schema_belay : &schema_things,
         .clock = front_clock(&s->fronts[0]),
         .random = { .fill = world_fill, .arg = s },
     };
@@ -131,6 +132,8 @@ static void audit(struct sim *s)
     a->front = &s->fronts[s->n_fronts - 1];
     s->n_actors++;
     s->mono_us += HOLD_MAX_US + 1;
+    if (s->nouns)
+        nouns_audit_begin(a);
     turn_start(s, a);
     turn_run(s);
 }
@@ -150,9 +153,9 @@ static void finish(struct sim *s)
     }
     if (!s->rule)
         audit(s);
-    for (unsigned i = 0; i < SPACES_MAX && !s->rule; i++)
+    for (unsigned i = 0; i < SPACES_MAX && !s->rule && !s->nouns; i++)
         watch_space(s, space_bytes(i));
-    if (!s->rule)
+    if (!s->rule && !s->nouns)
         watch_space(s, bytes_str(SYSTEM_NAMESPACE));
 }
 
@@ -182,6 +185,7 @@ bool world_run(struct sim *s, const struct setup *setup)
     turn_drain(s);
     s->running = &s->main;
     drop_late(s);
+    nouns_close(s);
     for (unsigned i = 0; i < s->n_fronts; i++)
         store_close(s->fronts[i].store);
     driver_close(s->memory);

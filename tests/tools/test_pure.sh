@@ -35,6 +35,22 @@ void *f(void *a, const void *v, size_t n)
     return bytes_is_utf8(p, n) ? memcpy(p, v, n) : NULL;
 }
 END
+check 'hashing and saying what is wrong are pure' planted 0 '' <<'END'
+int sha256(const void *in, void *out, void *err);
+void hex_encode(const void *in, char *out);
+int err_reason(void *err, int code, const char *reason, const char *fmt, ...);
+int f(const void *in, void *digest, char *hex, void *err)
+{
+    if (sha256(in, digest, err))
+        return err_reason(err, 1, "hash", "no digest");
+    hex_encode(digest, hex);
+    return 0;
+}
+END
+check 'chance is caught' planted 1 'calls random_bytes' <<'END'
+int random_bytes(const void *hook, void *out, unsigned long n, void *err);
+int f(const void *hook, void *out) { return random_bytes(hook, out, 16, 0); }
+END
 check 'a constant table of pointers is not state' planted 0 '' <<'END'
 static int one(void) { return 1; }
 static int two(void) { return 2; }

@@ -134,6 +134,54 @@ check 'sanitizers are told to stop at a finding' \
     *halt_on_error=1*halt_on_error=1*halt_on_error=1*) echo ok ;; esac; echo 1..1'
 check 'programs that are not parallel run one at a time' alone
 
+# Servers
+needs='env={"BELAY_NEEDS": "postgres"}'
+asks='[[ $(psql -qAtc "SHOW fsync" "$BELAY_TEST_POSTGRES") == on ]] && echo ok; echo 1..1'
+unset BELAY_TEST_POSTGRES
+no_server() {
+    dead server && ! psql -qAtc 'SELECT 1' "$(<url)" >/dev/null 2>&1
+}
+# The postmaster's number is in the first line of a file of its data folder.
+writes="echo \$BELAY_TEST_POSTGRES >$here/url
+    psql -qAtc \"SELECT split_part(pg_read_file('postmaster.pid'), E'\\n', 1)\" \\
+    \$BELAY_TEST_POSTGRES >$here/server.new; mv $here/server.new $here/server"
+serves() {
+    planted 0 '1 passed, 0 failed' planted.x "$writes; $asks" "$needs" && no_server
+}
+serves_all() {
+    python3 - >declared.json <<'END'
+import json, os
+script = 'echo ok; echo 1..1; echo "$BELAY_TEST_POSTGRES" >>' + os.getcwd() + '/urls'
+print(json.dumps({"plain": [
+    {"name": f"needs.{i}", "cmd": ["bash", "-c", script], "suite": ["belay:plain"],
+     "timeout": 20, "is_parallel": False, "env": {"BELAY_NEEDS": "postgres"}}
+    for i in range(3)]}))
+END
+    says 0 '3 passed, 0 failed' "$root/tests/run" --declarations declared.json &&
+        [[ $(wc -l <urls) -eq 3 && $(sort -u urls | wc -l) -eq 1 ]]
+}
+serves_until_interrupted() {
+    local runner
+    rm -f server
+    python3 declare.py "$writes; sleep 300" "$needs" timeout=60 >declared.json
+    "$root/tests/run" --declarations declared.json >report 2>&1 &
+    runner=$!
+    while [[ ! -s server ]]; do sleep 0.05; done
+    kill -TERM "$runner"
+    ! wait "$runner" && no_server
+}
+check 'a test that needs postgres finds a server, which ends with the run' serves
+check 'a server stays for the next test' serves_all
+check 'an interrupted run leaves no server' serves_until_interrupted
+check 'a test that needs none starts none' planted 0 '1 passed, 0 failed' planted.x \
+    '[[ -z ${BELAY_TEST_POSTGRES+set} ]] && echo ok; echo 1..1'
+BELAY_TEST_PGBIN=$here check 'without a server the test that needs it fails' \
+    planted 1 '0 passed, 1 failed' 'postgres: initdb is not installed' 'echo ok; echo 1..1' \
+    "$needs"
+BELAY_TEST_POSTGRES=mine check "the caller's own server is used" \
+    planted 0 '1 passed, 0 failed' planted.x \
+    '[[ $BELAY_TEST_POSTGRES == mine ]] && echo ok; echo 1..1' "$needs"
+
 # Selecting
 good='echo ok; echo 1..1'
 selects() {

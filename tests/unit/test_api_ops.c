@@ -1,7 +1,9 @@
 #include <ctype.h>
 
+#include "api/op_json.h"
 #include "tap.h"
 #include "test_api_table.h"
+#include "work/checkpoint.h"
 
 static bool is_name(const char *name)
 {
@@ -157,6 +159,77 @@ static void options_agree(struct tap *t)
                 TAP_OK(t, (a->kind == OP_FLAG) == (b->kind == OP_FLAG)); /* O4 */
         }
     }
+}
+
+static const struct op_arg *arg_called(const struct operation *op, struct bytes name)
+{
+    for (size_t i = 0; i < op->n_args; i++) {
+        if (bytes_eq(bytes_str(op->args[i].name), name))
+            return &op->args[i];
+    }
+    return NULL;
+}
+
+static void paths_name_arguments(struct tap *t)
+{
+    const struct op_table *table = t->arg;
+
+    for (size_t i = 0; i < op_count(table); i++) {
+        const struct operation *op = op_at(table, i);
+        const char *open = op->http_path ? strchr(op->http_path, '{') : NULL;
+
+        for (; open; open = strchr(open + 1, '{')) {
+            const char *close = strchr(open, '}');
+            if (!TAP_OK(t, close))
+                return;
+            struct bytes name = bytes_of(open + 1, (size_t)(close - open - 1));
+            if (strcmp(op->http_method, "PUT") == 0 &&
+                bytes_eq(name, bytes_str("sha256")))
+                name = bytes_str("expect"); /* O5 */
+            if (!TAP_OK(t, arg_called(op, name)))
+                printf("# %s: %s\n", op->name, op->http_path);
+        }
+    }
+}
+
+static void streams_go_one_way(struct tap *t)
+{
+    const struct op_table *table = t->arg;
+
+    for (size_t i = 0; i < op_count(table); i++) {
+        const struct operation *op = op_at(table, i);
+        size_t in = 0, out = 0;
+
+        for (size_t k = 0; k < op->n_args; k++) {
+            in += op->args[k].type == OP_STREAM;
+            out += op->args[k].type == OP_TARGET;
+        }
+        TAP_OK(t, in <= 1 && out <= 1); /* O6 */
+        TAP_OK(t, (op->shape == OP_BYTES) == (out == 1));
+        TAP_OK(t, in == 0 || out == 0);
+    }
+}
+
+static void choices_have_their_numbers(struct tap *t)
+{
+    TAP_EQ(t, op_read_name(op_delivery_names, bytes_str("earliest_safe_boundary")) + 1,
+           BELAY_EARLIEST_SAFE_BOUNDARY);
+    TAP_EQ(t,
+           op_read_name(op_delivery_names, bytes_str("after_current_turn_commit")) + 1,
+           BELAY_AFTER_CURRENT_TURN_COMMIT);
+    TAP_EQ(t, op_read_name(op_slot_names, bytes_str("join")) + 1, BELAY_JOIN);
+    TAP_EQ(t, op_read_name(op_slot_names, bytes_str("exclusive")) + 1, BELAY_EXCLUSIVE);
+    TAP_EQ(t, op_read_name(op_boundary_names, bytes_str("idle")), BELAY_IDLE);
+    TAP_EQ(t, op_read_name(op_boundary_names, bytes_str("active_turn_checkpoint")),
+           BELAY_ACTIVE_TURN_CHECKPOINT);
+    TAP_EQ(t, op_read_name(op_profile_names, bytes_str("compact")), BELAY_COMPACT);
+    TAP_EQ(t, op_read_name(op_profile_names, bytes_str("")), -1);
+    for (int32_t i = 0; op_kind_names[i]; i++) {
+        int32_t kind = -1;
+        TAP_OK(t, blob_kind_parse(bytes_str(op_kind_names[i]), &kind));
+        TAP_EQ(t, kind, i);
+    }
+    TAP_STR(t, op_kind_names[BELAY_BLOB_MODULE], blob_kind_name(BELAY_BLOB_MODULE));
 }
 
 static void finds(struct tap *t)
@@ -331,6 +404,10 @@ int main(int argc, char **argv)
         { "every argument is well-formed, and unique in its operation",
           args_are_whole },
         { "an option takes a value everywhere or nowhere", options_agree },
+        { "what a path names is an argument", paths_name_arguments },
+        { "bytes stream in or out of an operation, not both", streams_go_one_way },
+        { "the words of choices are in the order of their numbers",
+          choices_have_their_numbers },
         { "operations are found by whole words", finds },
         { "a value is read by its type and within its bounds", reads_values },
         { "a value without bounds of its own has those of its type", has_limits },

@@ -62,6 +62,43 @@ static inline belay_rc page(const struct op_call *call, json_t **out,
                 out, err);
 }
 
+/* Counts what comes from the source. */
+static inline belay_rc take_bytes(const struct op_call *call, json_t **out,
+                                  struct belay_error *err)
+{
+    struct bytes piece = { 0 };
+    size_t n = 0;
+
+    do {
+        belay_rc rc = call->source->read(call->source->arg, &piece, err);
+        if (rc != BELAY_OK)
+            return rc;
+        n += piece.len;
+    } while (piece.len > 0);
+    return made(json_pack("{s:I}", "size", (json_int_t)n), out, err);
+}
+
+/* --size bytes into the sink, 'a' to 'z', a kibibyte at a time; then fails, if asked. */
+static inline belay_rc give_bytes(const struct op_call *call, json_t **out,
+                                  struct belay_error *err)
+{
+    int64_t size = op_get(call, "size")->number;
+    char piece[1024];
+
+    for (int64_t at = 0; at < size;) {
+        size_t n = size - at < 1024 ? (size_t)(size - at) : sizeof(piece);
+        for (size_t i = 0; i < n; i++)
+            piece[i] = (char)('a' + (at + (int64_t)i) % 26);
+        belay_rc rc = call->sink->write(call->sink->arg, bytes_of(piece, n), err);
+        if (rc != BELAY_OK)
+            return rc;
+        at += (int64_t)n;
+    }
+    if (op_get(call, "fail"))
+        return err_reason(err, BELAY_CORRUPT, "hash_mismatch", "it is wrong");
+    return made(json_pack("{s:I}", "size", (json_int_t)size), out, err);
+}
+
 static const char *const test_modes[] = { "fast", "slow", NULL };
 static const char *const test_outputs[] = { "table", "json", "jsonl", NULL };
 static const char *const given_columns[] = { "given", NULL };
@@ -206,9 +243,54 @@ static const struct operation test_other_ops[] = {
       .handler = echo },
 };
 
+static const char *const size_columns[] = { "size", NULL };
+
+static const struct op_arg take_args[] = {
+    { .name = "claim", .kind = OP_OPTION, .type = OP_CLAIM, .help = "which" },
+    { .name = "content",
+      .kind = OP_POSITIONAL,
+      .type = OP_STREAM,
+      .required = true,
+      .min = 1,
+      .help = "what" },
+};
+
+static const struct op_arg give_args[] = {
+    { .name = "size",
+      .kind = OP_OPTION,
+      .type = OP_I64,
+      .max = 1 << 24,
+      .fallback = "0",
+      .help = "how many" },
+    { .name = "fail", .kind = OP_FLAG, .type = OP_BOOL, .help = "or not" },
+    { .name = "to", .kind = OP_OPTION, .type = OP_TARGET, .min = 1, .help = "where" },
+};
+
+static const struct operation test_bytes_ops[] = {
+    { .name = "bytes.take",
+      .words = "bytes take",
+      .summary = "Take bytes",
+      .args = take_args,
+      .n_args = COUNT_OF(take_args),
+      .shape = OP_OBJECT,
+      .columns = size_columns,
+      .essence = "size",
+      .handler = take_bytes },
+    { .name = "bytes.give",
+      .words = "bytes give",
+      .summary = "Give bytes",
+      .args = give_args,
+      .n_args = COUNT_OF(give_args),
+      .shape = OP_BYTES,
+      .columns = size_columns,
+      .essence = "size",
+      .handler = give_bytes },
+};
+
 static const struct op_group test_groups[] = {
     { .title = "Flows", .ops = test_flow_ops, .n_ops = COUNT_OF(test_flow_ops) },
     { .title = "Others", .ops = test_other_ops, .n_ops = COUNT_OF(test_other_ops) },
+    { .title = "Bytes", .ops = test_bytes_ops, .n_ops = COUNT_OF(test_bytes_ops) },
 };
 
 static const struct op_table test_table = {

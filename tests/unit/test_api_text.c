@@ -232,7 +232,7 @@ static void bash_completes(struct tap *t)
 {
     /* clang-format off */
     static const struct { const char *line, *offers; } lines[] = {
-        { "\"\"", "flow where lose help version" },
+        { "\"\"", "flow where lose help version bytes" },
         { "fl", "flow" },
         { "flow \"\"", "submit ls" },
         { "flow su", "submit" },
@@ -247,6 +247,8 @@ static void bash_completes(struct tap *t)
         { "flow submit -n \"\"", "" },
         { "flow submit -n 3 --f", "--follow" },
         { "flow submit --payload com", "completion" }, /* the file */
+        { "bytes give --to com", "completion" },
+        { "bytes take --claim com", "completion" },
         { "flow ls --mo", "" },
         { "flow ls --out", "--output" },
         { "flow ls --output js", "json jsonl" },

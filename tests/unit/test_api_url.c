@@ -1,6 +1,9 @@
 #include "api/scheme.h"
 #include "api/url.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "tap.h"
+#include "things.h"
 
 /* What belay_open makes of a URL before it opens anything. */
 static belay_rc read_url(const char *text, struct belay_arena *a, struct url *url,
@@ -69,6 +72,12 @@ static const struct {
     { "memory:?re%74ries=1", "url", "", "not a word" },
     { "memory:??retries=1", "url", "", "not a word" },
     { "memory:?abcdefghijklmnopqrstuvwxyz_1234567=1", "url", "", "not a word" },
+    { "postgres://h/d?bogus=1", "option", "bogus", "option bogus: unknown to postgres:" },
+    { "postgresql://h/d?sslmod=require", "option", "sslmod", "unknown to postgresql:" },
+    { "postgres://h/d?client_encoding=LATIN1", "option", "client_encoding", "unknown" },
+    { "postgres://h/d?replication=database", "option", "replication", "unknown" },
+    { "postgres://h/d?retries=x", "option", "retries", "a whole number" },
+    { "memory:?schema=x", "option", "schema", "unknown to memory:" },
 };
 /* clang-format on */
 
@@ -134,6 +143,98 @@ static void tells_no_secret(struct tap *t)
             !TAP_OK(t, !strstr(err.message, "ter2")) ||
             !TAP_OK(t, !strstr(err.entity, "hunter2")))
             printf("# %s\n", err.message);
+    }
+}
+
+/* clang-format off */
+static const struct {
+    const char *url, *reason, *entity, *message; /* message: part of it */
+} refused_by_postgres[] = {
+    { "postgres:", "url", "", "needs two slashes" },
+    { "postgres:/d", "url", "", "needs two slashes" },
+    { "postgresql:user:hunter2@h/d", "url", "", "needs two slashes" },
+    { "postgres://user:hun@hunter2@h/d", "url", "", "%40" },
+    { "postgres://user:hun/hunter2@h/d", "url", "", "%2F" },
+    { "postgres://user:123/hunter2@h/d", "url", "", "%2F" },
+    { "postgres://user:hunter2/d", "url", "", "the port must be a number" },
+    { "postgres://user:hun:hunter2/d", "url", "", "the port must be a number" },
+    { "postgres://h/d?port=hunter2", "url", "", "the port must be a number" },
+    { "postgres://user:hunter2%@h/d", "url", "", "percent-encoded" },
+    { "postgres://user:hunter2%00@h/d", "url", "", "percent-encoded" },
+    { "postgres://user:hunter2@[::1/d", "url", "", "percent-encoded" },
+    { "postgres://user:hunter2@h/d?pool=0", "option", "pool", "from 1 to 1000" },
+    { "postgres://user:hunter2@h/d?pool=1001", "option", "pool", "from 1 to 1000" },
+    { "postgres://user:hunter2@h/d?pool=hunter2", "option", "pool", "from 1 to 1000" },
+    { "postgres://user:hunter2@h/d?pooler=hunter2", "option", "pooler", "must be transaction" },
+    { "postgres://user:hunter2@h/d?pooler=", "option", "pooler", "must be transaction" },
+    { "postgres://user:hunter2@h/d?durability=hunter2", "option", "durability", "must be relaxed" },
+    { "postgres://user:hunter2@h/d?listen=", "option", "listen", "must be a postgres:// URL" },
+    { "postgres://user:hunter2@h/d?listen=hunter2", "option", "listen", "must be a postgres:// URL" },
+    { "postgres://user:hunter2@h/d?schema=Hunter2", "option", "schema", "1 to 63 of a-z, 0-9 and _" },
+    { "postgres://user:hunter2@h/d?schema=", "option", "schema", "1 to 63 of a-z, 0-9 and _" },
+    { "postgres://user:hunter2@h/d?schema=hunter2%22", "option", "schema", "1 to 63 of a-z, 0-9 and _" },
+    { "postgres://user:hunter2@127.0.0.1:1/d?sslmode=hunter2", "option", "", "invalid sslmode value" },
+    { "postgres://user:hunter2@127.0.0.1:70000/d?retries=0", "option", "", "invalid port number" },
+};
+/* clang-format on */
+
+/* Opening a URL that no server is needed to refuse, or that no server is at. */
+static belay_rc open_url(const char *text, struct belay_error *err)
+{
+    struct belay_arena a CLEANUP(arena_release) = { 0 };
+    struct settings settings = settings_none();
+    struct driver_config config = { .schema = &schema_things,
+                                    .clock = clock_system(),
+                                    .random = random_system() };
+    const struct scheme *scheme;
+    struct driver *d = NULL;
+    struct url url;
+
+    belay_rc rc = read_url(text, &a, &url, &settings, err);
+    if (rc == BELAY_OK)
+        rc = scheme_find(&url, &scheme, err);
+    if (rc == BELAY_OK)
+        rc = scheme->open(&d, &url, &settings, &config, err);
+    if (rc == BELAY_OK)
+        driver_close(d);
+    return rc;
+}
+
+static void postgres_refuses(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(refused_by_postgres); i++) {
+        struct belay_error err = { 0 };
+        belay_rc rc = open_url(refused_by_postgres[i].url, &err);
+        bool good = TAP_EQ(t, rc, BELAY_INVALID) &&
+                    TAP_STR(t, err.reason, refused_by_postgres[i].reason) &&
+                    TAP_STR(t, err.entity, refused_by_postgres[i].entity) &&
+                    TAP_OK(t, strstr(err.message, refused_by_postgres[i].message)) &&
+                    TAP_OK(t, !strcasestr(err.message, "hunter2"));
+        if (!good)
+            printf("# in row \"%s\": %s\n", refused_by_postgres[i].url, err.message);
+    }
+}
+
+/* Everything of it is understood, but nobody listens there. */
+static void postgres_is_tried(struct tap *t)
+{
+    static const char *const urls[] = {
+        "postgres://user:hunter2@127.0.0.1:1/d?retries=0",
+        "postgresql://user:hunter%402@127.0.0.1:1/d?retries=0&schema=_a1&pool=3",
+        "postgres:///d?host=127.0.0.1&port=1&user=u&password=hunter2&retries=0",
+        "postgres://127.0.0.1:1,127.0.0.1:1/"
+        "d?target_session_attrs=read-write&retries=0",
+        "postgres://127.0.0.1:1?retries=1&retry_factor=1&retry_base=100&retry_jitter=0",
+        "postgres://127.0.0.1:1/d?retries=0&pooler=transaction&durability=relaxed"
+        "&listen=postgres%3A%2F%2Fu%3Ahunter2%40127.0.0.1%3A1%2Fd&connect_timeout=2",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(urls); i++) {
+        struct belay_error err = { 0 };
+        if (!TAP_EQ(t, open_url(urls[i], &err), BELAY_UNAVAILABLE) ||
+            !TAP_OK(t, strstr(err.message, "port 1")) ||
+            !TAP_OK(t, !strstr(err.message, "hunter")))
+            printf("# %s: %s\n", urls[i], err.message);
     }
 }
 
@@ -244,6 +345,10 @@ int main(int argc, char **argv)
         { "a URL that cannot be used is refused with its reason and name", refuses },
         { "no message repeats a password, in whatever place it stands",
           tells_no_secret },
+        { "postgres: a URL that cannot be used is refused before anything is sent",
+          postgres_refuses },
+        { "postgres: a server that is not there is unavailable, without a password",
+          postgres_is_tried },
         { "a store that is not in this build is told from one that is not known",
           knows_schemes },
         { "settings of a URL are read, and unset where it says nothing",

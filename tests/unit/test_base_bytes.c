@@ -210,6 +210,30 @@ static void test_to_i64(struct tap *t)
     TAP_EQ(t, got, 77);
 }
 
+static void test_put_i64(struct tap *t)
+{
+    static const struct {
+        int64_t n;
+        const char *want;
+    } rows[] = { { 0, "0" },
+                 { 7, "7" },
+                 { -1, "-1" },
+                 { 1000, "1000" },
+                 { INT64_MAX, "9223372036854775807" },
+                 { INT64_MIN, "-9223372036854775808" } };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[I64_TEXT_MAX];
+        int64_t back = 77;
+        memset(text, 'x', sizeof(text));
+        size_t len = bytes_put_i64(text, rows[i].n);
+        TAP_STR(t, text, rows[i].want);
+        TAP_EQ(t, len, strlen(rows[i].want));
+        TAP_OK(t, bytes_to_i64(bytes_of(text, len), &back));
+        TAP_EQ(t, back, rows[i].n);
+    }
+}
+
 static bool buf_is(const struct buf *b, const char *want)
 {
     bool same = bytes_eq(buf_view(b), bytes_str(want));
@@ -337,6 +361,7 @@ int main(int argc, char **argv)
         { "every character is judged rightly", test_every_character },
         { "a character's length is that of the first one", test_utf8_len },
         { "decimal text becomes an i64 or nothing", test_to_i64 },
+        { "an i64 becomes decimal text", test_put_i64 },
         { "a buffer holds what was appended", test_buf_appends },
         { "a buffer grows as needed", test_buf_grows },
         { "reset keeps memory, release does not", test_buf_reset },

@@ -21,6 +21,14 @@ static const struct operation no_essence_op = {
     .shape = OP_OBJECT,
     .columns = where_columns,
 };
+static const struct operation rows_op = {
+    .words = "claim",
+    .shape = OP_OBJECT,
+    .columns = where_columns,
+    .essence = "namespace",
+    .rows = "claim.batches",
+    .row_columns = page_columns,
+};
 static const struct operation prose_op = { .words = "help", .shape = OP_PROSE };
 
 /* clang-format off */
@@ -56,6 +64,10 @@ static const struct {
       "namespace   n\ndurability  inline\n" },
     { "fields that are not there have no line", &object_op, "{\"durability\":null}", OUTPUT_TABLE, false, "durability  -\n" },
     { "with -q an object is its essence", &object_op, "{\"namespace\":\"n\"}", OUTPUT_TABLE, true, "n\n" },
+    { "with -q an essence that is null is nothing", &object_op, "{\"namespace\":null}", OUTPUT_TABLE, true, "" },
+    { "rows of an object in the object are a table below it", &rows_op,
+      "{\"namespace\":\"n\",\"claim\":{\"batches\":[{\"id\":\"a\",\"n\":1}]}}", OUTPUT_TABLE, false, "namespace  n\n\nid  n\na   1\n" },
+    { "no rows are no table", &rows_op, "{\"namespace\":\"n\",\"claim\":null}", OUTPUT_TABLE, false, "namespace  n\n" },
     { "with -q an object without essence is nothing", &no_essence_op, "{\"namespace\":\"n\"}", OUTPUT_TABLE, true, "" },
     { "prose is printed as it is", &prose_op, "{\"text\":\"a \\n\\tb\\u001b\"}", OUTPUT_TABLE, false, "a \n\tb\x1b" },
     { "prose does not know -q", &prose_op, "{\"text\":\"a\\n\"}", OUTPUT_TABLE, true, "a\n" },

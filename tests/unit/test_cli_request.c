@@ -202,6 +202,63 @@ static void reads_files(struct tap *t)
     close(fd);
 }
 
+static void reads_claims(struct tap *t)
+{
+    struct fixture f CLEANUP(release) = { 0 };
+    int fd = file_with("claim", "qwc:1:1/x\n");
+
+    f.input.fd = fd;
+    TAP_EQ(t, read_line(&f, no_env, "bytes take --claim @claim -"), BELAY_OK);
+    TAP_STR(t, (const char *)value(&f, "claim")->text.ptr, "qwc:1:1/x\n");
+    f.input.used = false;
+    TAP_EQ(t, read_line(&f, no_env, "bytes take --claim qwc:1:1/y -"), BELAY_OK);
+    TAP_STR(t, (const char *)value(&f, "claim")->text.ptr, "qwc:1:1/y");
+    f.input.used = false;
+    TAP_EQ(t, read_line(&f, no_env, "bytes take --claim - claim"), BELAY_OK);
+    TAP_STR(t, (const char *)value(&f, "claim")->text.ptr, "qwc:1:1/x\n");
+    f.input.used = false;
+    TAP_EQ(t, read_line(&f, no_env, "bytes take --claim - -"), BELAY_INVALID);
+    TAP_STR(t, f.err.message,
+            "bytes take: FILE|-: standard input is already read by another argument");
+    close(fd);
+}
+
+static void opens_streams(struct tap *t)
+{
+    struct fixture f CLEANUP(release) = { 0 };
+    int fd = file_with("content", "abc");
+    struct bytes piece;
+
+    TAP_EQ(t, read_line(&f, no_env, "bytes take content"), BELAY_OK);
+    TAP_OK(t, f.request.source.opened);
+    TAP_STR(t, (const char *)value(&f, "content")->text.ptr, "content");
+    TAP_EQ(t, stream_read(&f.request.source, &piece, &f.err), BELAY_OK);
+    TAP_OK(t, bytes_eq(piece, bytes_str("abc")));
+    TAP_EQ(t, stream_read(&f.request.source, &piece, &f.err), BELAY_OK);
+    TAP_EQ(t, piece.len, 0);
+
+    f.input.fd = fd;
+    TAP_EQ(t, read_line(&f, no_env, "bytes take -"), BELAY_OK);
+    TAP_OK(t, !f.request.source.opened);
+    TAP_EQ(t, stream_read(&f.request.source, &piece, &f.err), BELAY_OK);
+    TAP_OK(t, bytes_eq(piece, bytes_str("abc")));
+    close(fd);
+
+    TAP_EQ(t, read_line(&f, no_env, "bytes take /nowhere/x"), BELAY_INVALID);
+    TAP_STR(t, f.err.message,
+            "bytes take: FILE|-: cannot be opened: No such file or directory");
+    TAP_EQ(t, read_line(&f, no_env, "bytes take /"), BELAY_OK);
+    TAP_EQ(t, stream_read(&f.request.source, &piece, &f.err), BELAY_INVALID);
+    TAP_STR(t, f.err.message, "cannot be read: Is a directory");
+
+    TAP_EQ(t, read_line(&f, no_env, "bytes give --to x"), BELAY_OK);
+    TAP_STR(t, f.request.target, "x");
+    TAP_EQ(t, read_line(&f, no_env, "bytes give --to -"), BELAY_OK);
+    TAP_OK(t, !f.request.target);
+    TAP_EQ(t, read_line(&f, no_env, "bytes give"), BELAY_OK);
+    TAP_OK(t, !f.request.target);
+}
+
 static void does_not_read_ahead(struct tap *t)
 {
     struct fixture f CLEANUP(release) = { 0 };
@@ -223,6 +280,8 @@ int main(int argc, char **argv)
         { "what is not typed is taken from the environment", uses_env },
         { "a wrong value is told with its command and argument", says_what_is_wrong },
         { "@FILE, FILE and - are read where the type says so", reads_files },
+        { "a claim is text, @FILE or -", reads_claims },
+        { "a stream is opened, and not read", opens_streams },
         { "standard input is read only when it is named", does_not_read_ahead },
     };
     return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);

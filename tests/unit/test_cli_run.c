@@ -1,5 +1,7 @@
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -81,11 +83,37 @@ static const struct {
     { "", 2, "", "usage: belay [--store TEXT] [--namespace TEXT] [--output table|json|jsonl] [--json] [--quiet] [--help] [--version] COMMAND [ARGUMENT]...\nbelay help lists the commands.\n" },
     { "--json", 2, "",
       "{\"error\":{\"code\":\"invalid\",\"message\":\"no command: belay help lists them\",\"detail\":{\"reason\":\"no_command\"}}}\n" },
+    { "bytes take content", 0, "size  3\n", "" },
+    { "bytes take content --json", 0, "{\"size\":3}\n", "" },
+    { "bytes take nothing", 2, "", "belay: bytes take: FILE|-: cannot be opened: No such file or directory\n" },
+    { "bytes take /", 2, "", "belay: bytes take: cannot be read: Is a directory\n" },
+    { "bytes give", 0, "", "" },
+    { "bytes give --size 27", 0, "abcdefghijklmnopqrstuvwxyza", "" },
+    { "bytes give --size 27 --json", 0, "abcdefghijklmnopqrstuvwxyza", "" },
+    { "bytes give --size 1048576 --fail", 1, "", "belay: bytes give: it is wrong\n" },
+    { "bytes give --size 3 --to given", 0, "size  3\n", "" },
+    { "bytes give --size 3 --to given -q", 0, "3\n", "" },
+    { "bytes give --size 3 --to given --fail", 1, "", "belay: bytes give: it is wrong\n" },
+    { "bytes give --size 3 --to /nowhere/x", 1, "", "belay: bytes give: /nowhere/x: cannot be opened: No such file or directory\n" },
+    { "bytes give --size 3 --to /nowhere/x --json", 1, "",
+      "{\"error\":{\"code\":\"unavailable\",\"message\":\"bytes give: /nowhere/x: cannot be opened: No such file or directory\",\"detail\":{\"reason\":\"output\"}}}\n" },
+    { "bytes give --size 3 --to /dev/full", 1, "", "belay: bytes give: /dev/full: cannot be written: No space left on device\n" },
+    { "bytes give --size 3 --to /dev/null", 0, "size  3\n", "" },
 };
 /* clang-format on */
 
+static void write_file(const char *path, const char *text)
+{
+    int fd = scratch(path);
+
+    if (write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        printf("# cannot write %s\n", path);
+    close(fd);
+}
+
 static void runs(struct tap *t)
 {
+    write_file("content", "abc");
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct ran r;
 
@@ -96,6 +124,71 @@ static void runs(struct tap *t)
         if (!good)
             printf("# in row \"%s\"\n", rows[i].line);
     }
+}
+
+/* How many files the current directory holds. */
+static size_t count_files(void)
+{
+    DIR *dir = opendir(".");
+    size_t n = 0;
+
+    while (dir && readdir(dir))
+        n++;
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+static void files_are_whole(struct tap *t)
+{
+    char text[64];
+    struct stat st;
+    struct ran r;
+
+    write_file("target", "before");
+    TAP_EQ(t, chmod("target", 0640), 0);
+    size_t files = count_files();
+    run(&r, "bytes give --size 3000000 --to target --fail");
+    TAP_EQ(t, r.status, 1);
+    slurp(open("target", O_RDONLY), text, sizeof(text));
+    TAP_STR(t, text, "before"); /* what was there stays, and nothing is beside it */
+    TAP_EQ(t, count_files(), files);
+
+    run(&r, "bytes give --size 3000000 --to target");
+    TAP_EQ(t, r.status, 0);
+    TAP_EQ(t, stat("target", &st), 0);
+    TAP_EQ(t, st.st_size, 3000000);
+    TAP_EQ(t, st.st_mode & 0777, 0640);
+    TAP_EQ(t, count_files(), files);
+    run(&r, "bytes give --to target"); /* no bytes are a file, too */
+    TAP_EQ(t, stat("target", &st), 0);
+    TAP_EQ(t, st.st_size, 0);
+
+    /* A link stays a link. */
+    TAP_EQ(t, symlink("target", "link"), 0);
+    run(&r, "bytes give --size 3 --to link");
+    TAP_EQ(t, r.status, 0);
+    TAP_EQ(t, lstat("link", &st), 0);
+    TAP_OK(t, S_ISLNK(st.st_mode));
+    slurp(open("target", O_RDONLY), text, sizeof(text));
+    TAP_STR(t, text, "abc");
+    TAP_EQ(t, unlink("link"), 0);
+}
+
+static void streams_fail_late(struct tap *t)
+{
+    struct stat st;
+    struct ran r;
+
+    run(&r, "bytes give --size 3000000 --fail");
+    TAP_EQ(t, r.status, 1); /* some of it is out, and the status says it is wrong */
+    TAP_STR(t, r.err, "belay: bytes give: it is wrong\n");
+    TAP_EQ(t, stat("out", &st), 0);
+    TAP_OK(t, st.st_size > 0 && st.st_size < 3000000);
+    run(&r, "bytes give --size 3000000");
+    TAP_EQ(t, r.status, 0);
+    TAP_EQ(t, stat("out", &st), 0);
+    TAP_EQ(t, st.st_size, 3000000);
 }
 
 static void helps(struct tap *t)
@@ -141,6 +234,17 @@ static void notices_failed_writes(struct tap *t)
         "{\"error\":{\"code\":\"unavailable\",\"message\":\"standard output: cannot be "
         "written: Broken pipe\",\"detail\":{\"reason\":\"output\"}}}\n");
 
+    char bytes_word[] = "bytes", give_word[] = "give", size_word[] = "--size=3";
+    char *give[] = { bytes_word, give_word, size_word };
+    cli.err = scratch("err");
+    cli.out = open("/dev/full", O_WRONLY);
+    TAP_EQ(t, cli_run(&cli, give, 3), 1);
+    close(cli.out);
+    slurp(cli.err, text, sizeof(text));
+    TAP_STR(t, text,
+            "belay: bytes give: standard output: cannot be written: No space left on "
+            "device\n");
+
     cli.err = -1; /* nobody to tell */
     cli.out = -1;
     TAP_EQ(t, cli_run(&cli, argv, 1), 1);
@@ -161,6 +265,8 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "a line ends in an answer or in one error, and its status", runs },
+        { "a file gets all bytes of an answer or stays as it is", files_are_whole },
+        { "many bytes are written as they come", streams_fail_late },
         { "--help is the command help", helps },
         { "an answer that cannot be written is status 1", notices_failed_writes },
         { "a failure has its status even if nobody reads it",

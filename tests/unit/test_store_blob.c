@@ -1,273 +1,10 @@
 /* Blobs on a memory store, seen through a trace and through faults. */
-#include "store/blob.h"
+#include "test_store_blob.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
-#include "base/clock.h"
-#include "store/drivers/memory.h"
-#include "store/fault.h"
-#include "store/trace.h"
-#include "tap.h"
-
-#define START_MS ((int64_t)1700000000000)
-
-/* --- a clock that is set by hand --- */
-
-struct hand_clock {
-    int64_t us;
-};
-
-static int64_t hand_wall_ms(void *arg)
-{
-    return START_MS + ((const struct hand_clock *)arg)->us / 1000;
-}
-
-static int64_t hand_mono_us(void *arg)
-{
-    return ((const struct hand_clock *)arg)->us;
-}
-
-static void hand_sleep_us(void *arg, int64_t us)
-{
-    ((struct hand_clock *)arg)->us += us;
-}
-
-/* --- fault over trace over memory, and a store on top --- */
-
-struct fixture {
-    struct hand_clock time;
-    struct belay_clock clock;
-    struct driver *memory, *trace, *fault;
-    struct store *store;
-    struct space *sp;
-    unsigned largest; /* effects in one commit */
-    struct belay_arena arena;
-    struct belay_error err;
-};
-
-/* Learns from the trace how large the plans are. */
-static void watch(void *arg, const char *line)
-{
-    const char *effects = strstr(line, " effects=");
-    unsigned n = effects ? (unsigned)strtoul(effects + 9, NULL, 10) : 0;
-
-    if (n > *(unsigned *)arg)
-        *(unsigned *)arg = n;
-}
-
-static void set_up(struct tap *t, struct fixture *f)
-{
-    *f = (struct fixture){ 0 };
-    f->clock =
-        (struct belay_clock){ hand_wall_ms, hand_mono_us, hand_sleep_us, &f->time };
-    struct driver_config config = { &schema_belay, f->clock, random_system() };
-    struct store_options options = { .schema = &schema_belay,
-                                     .clock = f->clock,
-                                     .random = random_system() };
-
-    if (memory_open(&f->memory, &config, &f->err) ||
-        trace_wrap(&f->trace, f->memory, watch, &f->largest, &f->err) ||
-        fault_wrap(&f->fault, f->trace, &f->clock, &f->err) ||
-        store_open(&f->store, f->fault, &options, &f->err) ||
-        store_space(f->store, bytes_str("default"), &f->sp, &f->err)) {
-        TAP_STR(t, f->err.message, "an open store");
-        abort();
-    }
-}
-
-static void tear_down(struct fixture *f)
-{
-    store_close(f->store);
-    driver_close(f->fault);
-    arena_release(&f->arena);
-}
-
-/* --- content --- */
-
-/* Bytes that differ from chunk to chunk and from seed to seed. */
-static uint8_t *content(size_t len, unsigned seed)
-{
-    uint8_t *data = malloc(len + 1);
-    uint32_t x = seed * 2654435761U + 1;
-
-    if (!data)
-        abort();
-    for (size_t i = 0; i < len; i++) {
-        x = x * 1664525U + 1013904223U;
-        data[i] = (uint8_t)(x >> 24);
-    }
-    return data;
-}
-
-static void name_of(struct bytes data, char out[SHA256_HEX_LEN + 1])
-{
-    uint8_t digest[SHA256_LEN];
-
-    if (sha256(data, digest, NULL))
-        abort();
-    hex_encode(bytes_of(digest, sizeof(digest)), out);
-}
-
-static belay_rc put_in(struct fixture *f, struct bytes data, size_t piece,
-                       const char *descriptor, const char *expect,
-                       struct blob_info *out)
-{
-    struct blob_writer *w;
-    belay_rc rc = blob_writer_open(&w, f->sp, NULL, &f->err);
-
-    if (rc)
-        return rc;
-    for (size_t at = 0; at < data.len && !rc; at += piece) {
-        size_t left = data.len - at;
-        rc = blob_write(w, bytes_of(data.ptr + at, left < piece ? left : piece),
-                        &f->err);
-    }
-    if (!rc)
-        rc = blob_finish(w, bytes_str(descriptor), expect, out, &f->err);
-    blob_writer_close(w);
-    return rc;
-}
-
-static belay_rc put(struct fixture *f, struct bytes data, struct blob_info *out)
-{
-    return put_in(f, data, data.len > 0 ? data.len : 1, "", NULL, out);
-}
-
-/* Reads it all; `whole` when it was given to the end and is `want`. */
-static belay_rc get(struct fixture *f, const char *name, struct bytes want, bool *whole)
-{
-    struct blob_reader *r;
-    size_t at = 0;
-
-    *whole = false;
-    belay_rc rc = blob_reader_open(&r, f->sp, name, NULL, &f->err);
-    if (rc)
-        return rc;
-    bool same = blob_reader_size(r) == (int64_t)want.len;
-    for (;;) {
-        struct bytes piece;
-        rc = blob_read(r, &piece, &f->err);
-        if (rc || piece.len == 0)
-            break;
-        same = same && piece.len <= want.len - at &&
-               memcmp(piece.ptr, want.ptr + at, piece.len) == 0;
-        at += piece.len;
-    }
-    blob_reader_close(r);
-    *whole = !rc && same && at == want.len;
-    return rc;
-}
-
-/* --- looking at, and damaging, what is stored --- */
-
-struct tally {
-    unsigned blobs, uploads, ranks, chunks;
-};
-
-static belay_rc tally_item(void *arg, const struct item *item, struct belay_error *err)
-{
-    struct tally *n = arg;
-
-    (void)err;
-    n->blobs += item->kind == ITEM_ROW && item->row->type == &row_blob;
-    n->uploads += item->kind == ITEM_ROW && item->row->type == &row_upload;
-    n->ranks +=
-        item->kind == ITEM_RANK && bytes_eq(item->name, bytes_str(UPLOAD_INDEX));
-    n->chunks += item->kind == ITEM_CHUNK;
-    return BELAY_OK;
-}
-
-static void check_tally(struct tap *t, struct fixture *f, unsigned blobs,
-                        unsigned uploads, unsigned chunks)
-{
-    struct tally n = { 0 };
-
-    TAP_EQ(t, driver_walk(f->memory, bytes_str("default"), tally_item, &n, NULL),
-           BELAY_OK);
-    TAP_EQ(t, n.blobs, blobs);
-    TAP_EQ(t, n.uploads, uploads);
-    TAP_EQ(t, n.ranks, uploads);
-    TAP_EQ(t, n.chunks, chunks);
-}
-
-struct raw {
-    const char *name;     /* of a blob */
-    struct value *column; /* the blob's columns, copied out */
-    const char *upload;
-    int64_t index;
-    struct bytes data;
-    int64_t number;
-};
-
-static belay_rc run(struct fixture *f, txn_body *body, struct raw *raw)
-{
-    return txn_run(f->sp, body, raw, NULL, &f->arena, &f->err);
-}
-
-static belay_rc blob_row_body(struct txn *t, void *arg)
-{
-    struct raw *raw = arg;
-    struct value key = value_str(raw->name);
-    const struct row *row;
-
-    belay_rc rc = txn_get(t, &row_blob, &key, &row);
-    if (rc)
-        return rc;
-    if (!row)
-        return txn_fail(t, BELAY_NOT_FOUND, "", "test: no such blob");
-    memcpy(raw->column, row->v, BLOB_COLUMNS * sizeof(*row->v));
-    return BELAY_OK;
-}
-
-/* The upload that holds a blob's chunks; lives as long as the fixture's arena. */
-static const char *upload_of(struct tap *t, struct fixture *f, const char *name)
-{
-    struct value column[BLOB_COLUMNS] = { 0 };
-    struct bytes copy = { 0 };
-
-    TAP_EQ(t, run(f, blob_row_body, &(struct raw){ .name = name, .column = column }),
-           BELAY_OK);
-    if (!arena_copy(&f->arena, column[BLOB_UPLOAD].b, &copy))
-        abort();
-    return (const char *)copy.ptr;
-}
-
-static belay_rc put_chunk_body(struct txn *t, void *arg)
-{
-    struct raw *raw = arg;
-
-    return txn_chunk_put(t, bytes_str(raw->upload), raw->index, raw->data);
-}
-
-static belay_rc drop_chunk_body(struct txn *t, void *arg)
-{
-    struct raw *raw = arg;
-
-    return txn_chunk_drop(t, bytes_str(raw->upload), raw->index);
-}
-
-static belay_rc delete_blob_body(struct txn *t, void *arg)
-{
-    struct raw *raw = arg;
-    struct value key = value_str(raw->name);
-    const struct row *row;
-
-    belay_rc rc = txn_get(t, &row_blob, &key, &row);
-    return rc ? rc : txn_delete(t, &row_blob, &key);
-}
-
-static belay_rc change_size_body(struct txn *t, void *arg)
-{
-    struct raw *raw = arg;
-    struct value key = value_str(raw->name);
-    struct change change = { BLOB_SIZE, value_i64(raw->number) };
-    const struct row *row;
-
-    belay_rc rc = txn_get(t, &row_blob, &key, &row);
-    return rc ? rc : txn_put(t, &row_blob, &key, &change, 1);
-}
+/* --- uploads made, and found, by hand --- */
 
 /* An upload of raw->number tiny chunks that began at raw->index. */
 static belay_rc make_upload_body(struct txn *t, void *arg)
@@ -344,6 +81,7 @@ static void test_sizes(struct tap *t)
         TAP_EQ(t, put(&f, all, &info), BELAY_OK);
         TAP_STR(t, info.sha256, name);
         TAP_EQ(t, info.size, sizes[i]);
+        TAP_EQ(t, info.stored_size, sizes[i]);
         TAP_OK(t, !info.existed);
         TAP_EQ(t, get(&f, name, all, &whole), BELAY_OK);
         TAP_OK(t, whole);
@@ -389,7 +127,7 @@ static void test_tiny_pieces(struct tap *t)
     bool whole;
 
     set_up(t, &f);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     for (size_t i = 0; i < all.len; i++) {
         TAP_EQ(t, blob_write(w, bytes_of(all.ptr + i, 1), &f.err), BELAY_OK);
         TAP_EQ(t, blob_write(w, bytes_of(NULL, 0), &f.err), BELAY_OK);
@@ -424,6 +162,9 @@ static void test_row(struct tap *t)
     TAP_EQ(t, column[BLOB_DESCRIPTOR].kind, VALUE_JSON);
     TAP_OK(t, bytes_eq(column[BLOB_DESCRIPTOR].b, bytes_str("{\"kind\":\"k\"}")));
     TAP_EQ(t, column[BLOB_CREATED_AT_MS].i, START_MS + 5);
+    TAP_EQ(t, column[BLOB_TOUCHED_AT_MS].i, START_MS + 5);
+    TAP_EQ(t, column[BLOB_COMPRESSION].kind, VALUE_NULL);
+    TAP_EQ(t, column[BLOB_STORED_SIZE].i, 3);
 
     TAP_EQ(t, put(&f, bytes_str(""), &info), BELAY_OK);
     raw.name = info.sha256;
@@ -432,6 +173,7 @@ static void test_row(struct tap *t)
     TAP_EQ(t, column[BLOB_SIZE].i, 0);
     TAP_EQ(t, column[BLOB_CHUNKS].i, 0);
     TAP_EQ(t, column[BLOB_DESCRIPTOR].kind, VALUE_NULL);
+    TAP_EQ(t, column[BLOB_STORED_SIZE].i, 0);
     tear_down(&f);
 }
 
@@ -479,8 +221,8 @@ static void test_race(struct tap *t)
     struct fixture f;
 
     set_up(t, &f);
-    TAP_EQ(t, blob_writer_open(&a, f.sp, NULL, &f.err), BELAY_OK);
-    TAP_EQ(t, blob_writer_open(&b, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&a, f.sp, false, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&b, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(a, bytes_str("same"), &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(b, bytes_str("same"), &f.err), BELAY_OK);
     TAP_EQ(t, blob_finish(b, bytes_str(""), NULL, &two, &f.err), BELAY_OK);
@@ -532,7 +274,7 @@ static void test_too_large(struct tap *t)
     struct fixture f;
 
     set_up(t, &f);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     /* Refused by its length alone: there is nothing behind the pointer. */
     TAP_EQ(t, blob_write(w, bytes_of("", (size_t)BLOB_SIZE_MAX + 1), &f.err),
            BELAY_INVALID);
@@ -540,13 +282,13 @@ static void test_too_large(struct tap *t)
     TAP_EQ(t, blob_finish(w, bytes_str(""), NULL, &info, &f.err), BELAY_MISUSE);
     blob_writer_close(w);
 
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_str("x"), &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_of("", (size_t)BLOB_SIZE_MAX), &f.err),
            BELAY_INVALID);
     TAP_STR(t, f.err.reason, "too_large");
     blob_writer_close(w);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_of("", SIZE_MAX), NULL), BELAY_INVALID);
     blob_writer_close(w);
     check_tally(t, &f, 0, 0, 0);
@@ -560,13 +302,13 @@ static void test_after_finish(struct tap *t)
     struct fixture f;
 
     set_up(t, &f);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_finish(w, bytes_str(""), NULL, &info, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_str("x"), &f.err), BELAY_MISUSE);
     TAP_EQ(t, blob_finish(w, bytes_str(""), NULL, &info, &f.err), BELAY_MISUSE);
     blob_writer_close(w);
 
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_finish(w, bytes_str(""), "00", &info, &f.err), BELAY_INVALID);
     TAP_EQ(t, blob_finish(w, bytes_str(""), NULL, &info, &f.err), BELAY_MISUSE);
     blob_writer_close(w);
@@ -584,7 +326,7 @@ static belay_rc misuse_body(struct txn *t, void *arg)
     size_t swept;
 
     (void)t;
-    if (blob_writer_open(&w, f->sp, NULL, NULL))
+    if (blob_writer_open(&w, f->sp, false, NULL, NULL))
         return BELAY_CORRUPT;
     belay_rc rc = blob_write(w, bytes_str("x"), NULL);
     if (!rc)
@@ -625,7 +367,7 @@ static void test_options(struct tap *t)
     TAP_EQ(t, belay_cancel_new(&cancel, &f.err), BELAY_OK);
     struct txn_options options = { .cancel = cancel };
     TAP_EQ(t, blob_reader_open(&r, f.sp, info.sha256, &options, &f.err), BELAY_OK);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, &options, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, &options, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_str("x"), &f.err), BELAY_OK);
     belay_cancel_trigger(cancel);
     TAP_EQ(t, blob_finish(w, bytes_str(""), NULL, &info, &f.err), BELAY_CANCELLED);
@@ -713,27 +455,6 @@ static void test_round_trips(struct tap *t)
     tear_down(&f);
 }
 
-static void check_corrupt(struct tap *t, struct fixture *f, const char *name,
-                          unsigned good_pieces, const char *reason)
-{
-    struct bytes piece = bytes_str("untouched");
-    struct blob_reader *r;
-
-    TAP_EQ(t, blob_reader_open(&r, f->sp, name, NULL, &f->err), BELAY_OK);
-    for (unsigned i = 0; i < good_pieces; i++) {
-        TAP_EQ(t, blob_read(r, &piece, &f->err), BELAY_OK);
-        TAP_EQ(t, piece.len, CHUNK_MAX);
-    }
-    piece = bytes_str("untouched");
-    TAP_EQ(t, blob_read(r, &piece, &f->err), BELAY_CORRUPT);
-    TAP_EQ(t, f->err.code, BELAY_CORRUPT);
-    TAP_STR(t, f->err.reason, reason);
-    TAP_OK(t, bytes_eq(piece, bytes_str("untouched")));
-    TAP_OK(t, blob_read(r, &piece, &f->err) != BELAY_OK); /* and never after */
-    TAP_OK(t, bytes_eq(piece, bytes_str("untouched")));
-    blob_reader_close(r);
-}
-
 static void test_corrupt(struct tap *t)
 {
     size_t len = 2 * CHUNK_MAX + 100;
@@ -789,12 +510,16 @@ static void test_corrupt_row(struct tap *t)
     TAP_EQ(t, put(&f, bytes_str("abc"), &info), BELAY_OK);
     struct raw raw = { .name = info.sha256 };
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
-        raw.number = sizes[i];
-        TAP_EQ(t, run(&f, change_size_body, &raw), BELAY_OK);
+        raw.change = (struct change){ BLOB_SIZE, value_i64(sizes[i]) };
+        TAP_EQ(t, run(&f, change_blob_body, &raw), BELAY_OK);
         TAP_EQ(t, blob_reader_open(&r, f.sp, info.sha256, NULL, &f.err), BELAY_CORRUPT);
     }
-    raw.number = 4; /* possible, but not so */
-    TAP_EQ(t, run(&f, change_size_body, &raw), BELAY_OK);
+    /* Possible, but not so; without a stored size that is the size. */
+    raw.change = (struct change){ BLOB_SIZE, value_i64(4) };
+    TAP_EQ(t, run(&f, change_blob_body, &raw), BELAY_OK);
+    TAP_EQ(t, blob_reader_open(&r, f.sp, info.sha256, NULL, &f.err), BELAY_CORRUPT);
+    raw.change = (struct change){ BLOB_STORED_SIZE, value_null() };
+    TAP_EQ(t, run(&f, change_blob_body, &raw), BELAY_OK);
     TAP_EQ(t, blob_reader_open(&r, f.sp, info.sha256, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_read(r, &piece, &f.err), BELAY_CORRUPT);
     blob_reader_close(r);
@@ -803,8 +528,8 @@ static void test_corrupt_row(struct tap *t)
 
 static belay_rc wrong_empty_body(struct txn *t, void *arg)
 {
-    struct value v[] = { value_str(arg), value_str(""), value_i64(0),
-                         value_i64(0),   value_null(),  value_i64(0) };
+    struct value v[BLOB_COLUMNS] = { value_str(arg), value_str(""), value_i64(0),
+                                     value_i64(0),   value_null(),  value_i64(0) };
 
     return txn_insert(t, &row_blob, v);
 }
@@ -833,12 +558,11 @@ static void test_removed_while_read(struct tap *t)
 
     set_up(t, &f);
     TAP_EQ(t, put(&f, all, &info), BELAY_OK);
-    struct raw raw = { .name = info.sha256, .index = 1 };
-    raw.upload = upload_of(t, &f, info.sha256);
+    struct raw raw = { .name = info.sha256 };
     TAP_EQ(t, blob_reader_open(&r, f.sp, info.sha256, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_read(r, &piece, &f.err), BELAY_OK);
-    TAP_EQ(t, run(&f, delete_blob_body, &raw), BELAY_OK);
-    TAP_EQ(t, run(&f, drop_chunk_body, &raw), BELAY_OK);
+    TAP_EQ(t, run(&f, remove_blob_body, &raw), BELAY_OK);
+    check_tally(t, &f, 0, 0, 0);
     TAP_EQ(t, blob_read(r, &piece, &f.err), BELAY_NOT_FOUND);
     TAP_OK(t, strncmp(f.err.entity, info.sha256, 63) == 0);
 
@@ -864,7 +588,7 @@ static void test_unfinished(struct tap *t)
     set_up(t, &f);
     f.time.us = 1000000;
     TAP_EQ(t, put(&f, bytes_str("finished"), &info), BELAY_OK);
-    TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+    TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
     TAP_EQ(t, blob_write(w, bytes_of(data, CHUNK_MAX + 1), &f.err), BELAY_OK);
     blob_writer_close(w);
     check_tally(t, &f, 1, 1, 2);
@@ -1022,7 +746,7 @@ static void test_swept_while_writing(struct tap *t)
 
     set_up(t, &f);
     for (int how = 0; how < 4; how++) {
-        TAP_EQ(t, blob_writer_open(&w, f.sp, NULL, &f.err), BELAY_OK);
+        TAP_EQ(t, blob_writer_open(&w, f.sp, false, NULL, &f.err), BELAY_OK);
         TAP_EQ(t, blob_write(w, chunk, &f.err), BELAY_OK);
         char upload[64] = "";
         (void)snprintf(upload, sizeof(upload), "%s", only_upload(t, &f));
@@ -1158,7 +882,7 @@ struct crowd {
 static belay_rc store_one(struct crowd *c, unsigned round, struct blob_info *out)
 {
     struct blob_writer *w;
-    belay_rc rc = blob_writer_open(&w, c->sp, NULL, NULL);
+    belay_rc rc = blob_writer_open(&w, c->sp, false, NULL, NULL);
 
     if (rc)
         return rc;

@@ -144,7 +144,7 @@ static inline void work_blob(struct work *w, struct space *sp, size_t len, uint8
     uint8_t *data = malloc(len ? len : 1);
 
     memset(data, byte, len);
-    WORK_RC(w, blob_writer_open(&writer, sp, NULL, &w->err), BELAY_OK);
+    WORK_RC(w, blob_writer_open(&writer, sp, false, NULL, &w->err), BELAY_OK);
     WORK_RC(w, blob_write(writer, bytes_of(data, len), &w->err), BELAY_OK);
     WORK_RC(w, blob_finish(writer, bytes_of(NULL, 0), NULL, out, &w->err), BELAY_OK);
     blob_writer_close(writer);

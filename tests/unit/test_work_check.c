@@ -4,6 +4,9 @@
 #include "work/epoch.h"
 #include "work/namespaces.h"
 
+/* Of "xxx", which work_fill puts. */
+#define XXX "cd2eb0837c9b4c962c22d2ff8b5441b7b45805887f051d39bf133b583baf6860"
+
 /* --- findings as text --- */
 
 struct told {
@@ -32,6 +35,25 @@ static const char *findings(struct work *w, struct check_counts *counts)
     return text;
 }
 
+/* Bytes that do not shrink, compressed all the same: two chunks and a little. */
+#define NOISE_LEN (2 * CHUNK_MAX + 100)
+
+static void packed_blob(struct work *w, uint32_t seed, struct blob_info *out)
+{
+    struct blob_writer *writer = NULL;
+    uint8_t *data = malloc(NOISE_LEN);
+
+    for (size_t i = 0; i < NOISE_LEN; i++) {
+        seed = seed * 1664525U + 1013904223U;
+        data[i] = (uint8_t)(seed >> 24);
+    }
+    WORK_RC(w, blob_writer_open(&writer, w->space, true, NULL, &w->err), BELAY_OK);
+    WORK_RC(w, blob_write(writer, bytes_of(data, NOISE_LEN), &w->err), BELAY_OK);
+    WORK_RC(w, blob_finish(writer, bytes_of(NULL, 0), NULL, out, &w->err), BELAY_OK);
+    blob_writer_close(writer);
+    free(data);
+}
+
 static void sound(struct work *w)
 {
     struct check_counts counts = { 0 };
@@ -46,7 +68,9 @@ static void sound(struct work *w)
     work_blob(w, w->space, 0, 0, &info);
     work_blob(w, w->space, 2 * CHUNK_MAX + 1, 'y', &info);
     work_blob(w, w->space, CHUNK_MAX, 'z', &info);
-    WORK_RC(w, blob_writer_open(&unfinished, w->space, NULL, &w->err), BELAY_OK);
+    work_blob(w, w->space, CHUNK_MAX, 'z', &info); /* touched; its upload is garbage */
+    packed_blob(w, 1, &info);
+    WORK_RC(w, blob_writer_open(&unfinished, w->space, false, NULL, &w->err), BELAY_OK);
     for (int i = 0; i < 3; i++) {
         static uint8_t piece[CHUNK_MAX / 2 + 1];
         WORK_RC(w, blob_write(unfinished, bytes_of(piece, sizeof(piece)), &w->err),
@@ -60,8 +84,8 @@ static void sound(struct work *w)
             BELAY_OK);
     TAP_STR(w->t, findings(w, &counts), "");
     TAP_EQ(w->t, counts.namespaces, 3);
-    TAP_EQ(w->t, counts.blobs, 4);
-    TAP_EQ(w->t, counts.chunks, 6);
+    TAP_EQ(w->t, counts.blobs, 5);
+    TAP_EQ(w->t, counts.chunks, 10);
     TAP_EQ(w->t, counts.feeds, 20);
     TAP_EQ(w->t, counts.logs, 22);
     TAP_EQ(w->t, counts.audits, 2);
@@ -152,6 +176,61 @@ static belay_rc slot_body(struct txn *t, void *arg)
     return txn_insert(t, &row_slot, v);
 }
 
+static belay_rc blob_rank_gone_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_remove(t, bytes_str(BLOB_INDEX), START_MS, bytes_str(XXX));
+}
+
+static belay_rc blob_rank_moved_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_move(t, bytes_str(BLOB_INDEX), START_MS, 5, bytes_str(XXX));
+}
+
+static belay_rc blob_rank_more_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_add(t, bytes_str(BLOB_INDEX), 5, bytes_str("none"));
+}
+
+static belay_rc change_blob(struct txn *t, unsigned column, struct value value)
+{
+    struct value key = value_str(XXX);
+    struct change change = { column, value };
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_blob, &key, &row);
+
+    return rc ? rc : txn_put(t, &row_blob, &key, &change, 1);
+}
+
+/* A row from before there was an index, or a stored size. */
+static belay_rc old_blob_body(struct txn *t, void *arg)
+{
+    belay_rc rc = blob_rank_gone_body(t, arg);
+
+    rc = rc ? rc : change_blob(t, BLOB_TOUCHED_AT_MS, value_null());
+    return rc ? rc : change_blob(t, BLOB_STORED_SIZE, value_null());
+}
+
+static belay_rc stored_size_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return change_blob(t, BLOB_STORED_SIZE, value_i64(4));
+}
+
+static belay_rc compression_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return change_blob(t, BLOB_COMPRESSION, value_str("zstd"));
+}
+
+static belay_rc not_packed_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return change_blob(t, BLOB_COMPRESSION, value_str(BLOB_ZLIB));
+}
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -170,6 +249,13 @@ static const struct {
     { "a row of the namespace is gone", row_gone_body, false, "missing_row default fence_floor;" },
     { "an epoch beyond the last",  epoch_body,      false, "bad_value default epoch;" },
     { "an audit head of nothing",  head_body,       false, "audit_broken default audit;" },
+    { "a blob without a rank",     blob_rank_gone_body, false, "row_without_rank default " XXX ";" },
+    { "a blob elsewhere",          blob_rank_moved_body, false, "wrong_rank default " XXX ";" },
+    { "a rank without a blob",     blob_rank_more_body, false, "rank_without_row default none;" },
+    { "an old blob",               old_blob_body,   false, "" },
+    { "another stored size",       stored_size_body, false, "bad_blob default " XXX ";" },
+    { "an unknown compression",    compression_body, false, "unsupported_format default " XXX ";" },
+    { "a stream that is none",     not_packed_body, false, "hash_mismatch default " XXX ";" },
 };
 /* clang-format on */
 
@@ -270,6 +356,96 @@ static void test_blobs(struct tap *t)
     }
 }
 
+/* --- compressed blobs --- */
+
+struct packed_hurt {
+    const char *sha256;
+    int64_t chunk;
+    int64_t flip;   /* offset of a byte to change; -1: none */
+    int64_t longer; /* bytes that the last chunk grows by */
+    bool told;      /* the row says so, too */
+    bool drop;
+};
+
+static belay_rc packed_hurt_body(struct txn *t, void *arg)
+{
+    const struct packed_hurt *h = arg;
+    struct value key = value_str(h->sha256);
+    const struct row *row = NULL;
+    struct bytes chunk = { 0 };
+    bool found = false;
+    belay_rc rc = txn_get(t, &row_blob, &key, &row);
+
+    if (rc || !row)
+        return BELAY_CORRUPT;
+    struct bytes upload = row_bytes(row, BLOB_UPLOAD);
+    if (h->drop)
+        return txn_chunk_drop(t, upload, h->chunk);
+    rc = txn_chunk_get(t, upload, h->chunk, &found, &chunk);
+    if (rc || !found)
+        return BELAY_CORRUPT;
+    size_t len = (size_t)((int64_t)chunk.len + h->longer);
+    uint8_t *copy = arena_zalloc(txn_arena(t), len + chunk.len, 1);
+    if (!copy)
+        return BELAY_NO_MEMORY;
+    memcpy(copy, chunk.ptr, chunk.len);
+    if (h->flip >= 0)
+        copy[h->flip] ^= 0x55;
+    rc = txn_chunk_put(t, upload, h->chunk, bytes_of(copy, len));
+    if (rc || !h->told)
+        return rc;
+    int64_t stored = row_i64(row, BLOB_STORED_SIZE, 0) + h->longer;
+    struct change change = { BLOB_STORED_SIZE, value_i64(stored) };
+    return txn_put(t, &row_blob, &key, &change, 1);
+}
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    struct packed_hurt hurt;
+    const char *code;
+} packed_hurts[] = {
+    { "the stream's head",        { NULL, 0, 0, 0, false, false },     "hash_mismatch" },
+    { "other content",            { NULL, 0, 9999, 0, false, false },  "hash_mismatch" },
+    { "other content, later",     { NULL, 1, 9999, 0, false, false },  "hash_mismatch" },
+    { "the stream's end",         { NULL, 2, 90, 0, false, false },    "hash_mismatch" },
+    { "cut off",                  { NULL, 2, -1, -1, true, false },    "hash_mismatch" },
+    { "cut off more",             { NULL, 2, -1, -50, true, false },   "hash_mismatch" },
+    { "something behind it",      { NULL, 2, -1, 1, true, false },     "hash_mismatch" },
+    { "cut off, the row says no", { NULL, 2, -1, -1, false, false },   "wrong_size" },
+    { "a short chunk inside",     { NULL, 1, -1, -1, false, false },   "wrong_size" },
+    { "the first chunk gone",     { NULL, 0, -1, 0, false, true },     "missing_chunk" },
+    { "a chunk inside gone",      { NULL, 1, -1, 0, false, true },     "missing_chunk" },
+    { "the last chunk gone",      { NULL, 2, -1, 0, false, true },     "missing_chunk" },
+};
+/* clang-format on */
+
+static void test_packed_blobs(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(packed_hurts); i++) {
+        struct packed_hurt hurt = packed_hurts[i].hurt;
+        struct check_counts counts = { 0 };
+        struct blob_info before, info, after;
+        struct work w;
+        char want[128];
+
+        if (!work_open(&w, t, ON_MEMORY))
+            return;
+        packed_blob(&w, 1, &before);
+        packed_blob(&w, 2, &info);
+        packed_blob(&w, 3, &after);
+        hurt.sha256 = info.sha256;
+        WORK_RC(&w, work_run(&w, w.space, packed_hurt_body, &hurt), BELAY_OK);
+        (void)snprintf(want, sizeof(want), "%s default %s;", packed_hurts[i].code,
+                       info.sha256);
+        const char *got = findings(&w, &counts);
+        if (!TAP_OK(t, strncmp(got, want, strlen(want)) == 0))
+            printf("# in row %s: %s\n", packed_hurts[i].name, got);
+        TAP_OK(t, !strstr(got, before.sha256) && !strstr(got, after.sha256));
+        work_close(&w);
+    }
+}
+
 /* --- deletion meanwhile, and limits --- */
 
 static void test_deleting(struct tap *t)
@@ -346,6 +522,7 @@ static const struct tap_case cases[] = {
     { "nothing is found in a sound store, and everything is counted", test_sound },
     { "planted damage is found, and nothing else", test_planted },
     { "damaged blobs are found by their digests and chunks", test_blobs },
+    { "damage of compressed blobs is found, and of nothing else", test_packed_blobs },
     { "a namespace that is gone has nothing to find", test_deleting },
     { "a flood of findings is counted and cut", test_many },
     { "every driver tells its doctor what an answer is worth", test_doctor },

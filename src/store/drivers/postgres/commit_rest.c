@@ -1,0 +1,342 @@
+/* What a plan has besides rows: ranks, then counters, then logs, feeds and chunks in the
+ * plan's order.  A statement that finds something else than it should raises a refusal;
+ * which one it was is found out afterwards (refusal.c). */
+#include <stdio.h>
+
+#include "store/drivers/postgres/impl.h"
+#include "store/refuse.h"
+
+struct rest {
+    struct pg_store *s;
+    struct pg_pipe *p;
+    const struct plan *plan;
+};
+
+static struct pg_call *add_text(const struct rest *r, struct buf *text, unsigned args)
+{
+    return pg_add(r->p, pg_sql_of(r->s, text), args);
+}
+
+/* --- ranks --- */
+
+/* Effects of one kind, as arrays: index, member, rank, and old rank. */
+static struct pg_call *add_rank_call(const struct rest *r, enum effect_kind kind,
+                                     struct buf *text, bool rank, bool old_rank)
+{
+    size_t n = 0, most = r->plan->n_effects;
+    struct value *v = arena_zalloc(r->p->arena, 4 * most, sizeof(*v));
+
+    if (!v) {
+        r->p->no_memory = true;
+        return NULL;
+    }
+    for (size_t i = 0; i < most; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        if (e->kind != kind)
+            continue;
+        v[n] = value_text(e->rank.index);
+        v[most + n] = value_text(e->rank.member);
+        v[2 * most + n] = value_i64(e->rank.rank);
+        v[3 * most + n] = value_i64(e->rank.old_rank);
+        n++;
+    }
+    if (n == 0)
+        return NULL;
+    struct pg_call *c = add_text(r, text, 6);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_array(r->p, c, VALUE_TEXT, v, n);
+    pg_arg_array(r->p, c, VALUE_TEXT, v + most, n);
+    if (rank)
+        pg_arg_array(r->p, c, VALUE_I64, v + 2 * most, n);
+    if (old_rank)
+        pg_arg_array(r->p, c, VALUE_I64, v + 3 * most, n);
+    if (kind != EFFECT_RANK_ADD)
+        pg_arg_i64(r->p, c, (int64_t)n);
+    return c;
+}
+
+static void add_rank_removes(const struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "WITH d AS (DELETE FROM ");
+    pg_table(r->s, "rank", &text);
+    buf_printf(&text,
+               " x USING unnest($2::text[], $3::text[], $4::int8[]) AS u(idx, member,"
+               " rank) WHERE x.ns = $1 AND x.idx = u.idx AND x.member = u.member AND"
+               " x.rank = u.rank RETURNING 1) SELECT \"%s\".belay1_refuse((SELECT"
+               " count(*) FROM d) <> $5::int8)",
+               r->s->schema);
+    (void)add_rank_call(r, EFFECT_RANK_REMOVE, &text, false, true);
+}
+
+static void add_rank_moves(const struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "WITH m AS (UPDATE ");
+    pg_table(r->s, "rank", &text);
+    buf_printf(&text,
+               " x SET rank = u.rank FROM unnest($2::text[], $3::text[], $4::int8[],"
+               " $5::int8[]) AS u(idx, member, rank, old) WHERE x.ns = $1 AND x.idx ="
+               " u.idx AND x.member = u.member AND x.rank = u.old RETURNING 1) SELECT"
+               " \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
+               r->s->schema);
+    (void)add_rank_call(r, EFFECT_RANK_MOVE, &text, true, true);
+}
+
+static void add_rank_adds(const struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "INSERT INTO ");
+    pg_table(r->s, "rank", &text);
+    buf_append_str(&text, " (ns, idx, member, rank) SELECT $1, u.* FROM"
+                          " unnest($2::text[], $3::text[], $4::int8[]) AS u");
+    (void)add_rank_call(r, EFFECT_RANK_ADD, &text, true, false);
+}
+
+/* --- logs --- */
+
+static void add_refusal(const struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_printf(&text, "SELECT \"%s\".belay1_refuse(true)", r->s->schema);
+    (void)add_text(r, &text, 0);
+}
+
+/* Whether each entry is the next one of its stream, before anything is trimmed. */
+static void add_log_checks(const struct rest *r)
+{
+    for (size_t i = 0; i < r->plan->n_effects; i++) {
+        CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+        const struct effect *e = &r->plan->effects[i];
+        int64_t tail = 0;
+
+        if (e->kind != EFFECT_LOG_APPEND)
+            continue;
+        if (!log_needs_tail(r->plan, i, &tail)) {
+            if (refuse_log(e, tail, NULL))
+                add_refusal(r);
+            continue;
+        }
+        buf_printf(&text, "SELECT \"%s\".belay1_refuse((SELECT max(seq) FROM ",
+                   r->s->schema);
+        pg_table(r->s, "log", &text);
+        buf_append_str(&text, " WHERE ns = $1 AND stream = $2) <> $3::int8)");
+        struct pg_call *c = add_text(r, &text, 3);
+        pg_arg_bytes(r->p, c, r->plan->ns);
+        pg_arg_bytes(r->p, c, e->log.stream);
+        pg_arg_i64(r->p, c, e->log.seq - 1);
+    }
+}
+
+/* A run of appends from effect `first` on, in one statement; returns its end. */
+static size_t add_log_appends(const struct rest *r, size_t first)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t end = first;
+
+    while (end < r->plan->n_effects && r->plan->effects[end].kind == EFFECT_LOG_APPEND)
+        end++;
+    size_t n = end - first;
+    struct value *v = arena_zalloc(r->p->arena, 3 * n, sizeof(*v));
+    if (!v) {
+        r->p->no_memory = true;
+        return end;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct effect *e = &r->plan->effects[first + i];
+        v[i] = value_text(e->log.stream);
+        v[n + i] = value_i64(e->log.seq);
+        v[2 * n + i] = value_bytes(e->log.data);
+    }
+    buf_append_str(&text, "INSERT INTO ");
+    pg_table(r->s, "log", &text);
+    buf_append_str(&text, " (ns, stream, seq, data) SELECT $1, u.* FROM"
+                          " unnest($2::text[], $3::int8[], $4::bytea[]) AS u");
+    struct pg_call *c = add_text(r, &text, 4);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_array(r->p, c, VALUE_TEXT, v, n);
+    pg_arg_array(r->p, c, VALUE_I64, v + n, n);
+    pg_arg_array(r->p, c, VALUE_BYTES, v + 2 * n, n);
+    return end;
+}
+
+static void add_log_trim(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "DELETE FROM ");
+    pg_table(r->s, "log", &text);
+    buf_append_str(&text, " WHERE ns = $1 AND stream = $2 AND seq <= $3");
+    struct pg_call *c = add_text(r, &text, 3);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->log.stream);
+    pg_arg_i64(r->p, c, e->log.seq);
+}
+
+/* --- counters --- */
+
+/* $1 ns, key..., then amount and, for an addition, the bounds. */
+static struct pg_call *add_counter(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct row_type *type = e->counter.ref.type;
+    const char *column = type->columns[e->counter.column].name;
+    unsigned next = 2U + type->n_key;
+
+    buf_append_str(&text, "WITH u AS (UPDATE ");
+    pg_table(r->s, type->name, &text);
+    if (e->kind == EFFECT_ADD)
+        buf_printf(&text, " SET \"%s\" = coalesce(\"%s\", 0) + $%u::int8", column,
+                   column, next);
+    else
+        buf_printf(&text, " SET \"%s\" = greatest(coalesce(\"%s\", 0), $%u::int8)",
+                   column, column, next);
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(type, 2, &text);
+    if (e->kind == EFFECT_ADD)
+        buf_printf(&text,
+                   " AND coalesce(\"%s\", 0)::numeric + $%u::int8::numeric BETWEEN"
+                   " $%u::int8 AND $%u::int8",
+                   column, next, next + 1, next + 2);
+    buf_printf(&text,
+               " RETURNING \"%s\" AS c) SELECT (SELECT c FROM u),"
+               " \"%s\".belay1_refuse(NOT EXISTS (SELECT FROM u))",
+               column, r->s->schema);
+    struct pg_call *c = add_text(r, &text, next + 2);
+    pg_arg_key(r->p, c, r->plan->ns, &e->counter.ref);
+    pg_arg_i64(r->p, c, e->counter.amount);
+    if (e->kind == EFFECT_ADD) {
+        pg_arg_i64(r->p, c, e->counter.min);
+        pg_arg_i64(r->p, c, e->counter.max);
+    }
+    return c;
+}
+
+/* --- feeds and chunks --- */
+
+static struct pg_call *add_feed_append(const struct rest *r, const struct effect *e,
+                                       size_t n)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "INSERT INTO ");
+    pg_table(r->s, "feed", &text);
+    buf_append_str(&text, " (ns, feed, epoch, xid, n, data) VALUES ($1, $2, ");
+    if (r->s->epoch) {
+        buf_append_str(&text, "coalesce((SELECT epoch FROM ");
+        pg_table(r->s, r->s->epoch->name, &text);
+        buf_append_str(&text, " WHERE ns = $1), 0)");
+    } else {
+        buf_append_str(&text, "0");
+    }
+    buf_append_str(&text, ", pg_current_xact_id()::text::int8, $3, $4)"
+                          " RETURNING epoch, xid, n");
+    struct pg_call *c = add_text(r, &text, 4);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->feed.feed);
+    pg_arg_i64(r->p, c, (int64_t)n + 1);
+    pg_arg_bytes(r->p, c, e->feed.data);
+    return c;
+}
+
+static void add_feed_trim(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "WITH d AS (DELETE FROM ");
+    pg_table(r->s, "feed", &text);
+    buf_append_str(&text,
+                   " WHERE ns = $1 AND feed = $2 AND (epoch, xid, n) <= ($3::int8,"
+                   " $4::int8, $5::int8) RETURNING epoch, xid, n) INSERT INTO ");
+    pg_table(r->s, "feed_head", &text);
+    buf_append_str(&text,
+                   " AS h (ns, feed, epoch, xid, n) SELECT $1, $2, d.* FROM d"
+                   " ORDER BY d.epoch DESC, d.xid DESC, d.n DESC LIMIT 1"
+                   " ON CONFLICT (ns, feed) DO UPDATE SET epoch = excluded.epoch,"
+                   " xid = excluded.xid, n = excluded.n WHERE (h.epoch, h.xid,"
+                   " h.n) < (excluded.epoch, excluded.xid, excluded.n)");
+    struct pg_call *c = add_text(r, &text, 5);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->feed.feed);
+    pg_arg_i64(r->p, c, e->feed.upto.epoch);
+    pg_arg_i64(r->p, c, e->feed.upto.major);
+    pg_arg_i64(r->p, c, e->feed.upto.minor);
+}
+
+static void add_chunk(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    bool put = e->kind == EFFECT_CHUNK_PUT;
+
+    buf_append_str(&text, put ? "INSERT INTO " : "DELETE FROM ");
+    pg_table(r->s, "chunk", &text);
+    buf_append_str(&text, put ? " (ns, upload, no, data) VALUES ($1, $2, $3, $4) ON"
+                                " CONFLICT (ns, upload, no) DO UPDATE SET data ="
+                                " excluded.data"
+                              : " WHERE ns = $1 AND upload = $2 AND no = $3");
+    struct pg_call *c = add_text(r, &text, 4);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->chunk.upload);
+    pg_arg_i64(r->p, c, e->chunk.index);
+    if (put)
+        pg_arg_bytes(r->p, c, e->chunk.data);
+}
+
+/* --- all of it --- */
+
+/* Rule 4: in the plan's order. */
+static void add_ordered(const struct rest *r, struct pg_call **calls)
+{
+    for (size_t i = 0; i < r->plan->n_effects; i++) {
+        const struct effect *e = &r->plan->effects[i];
+
+        switch (e->kind) {
+        case EFFECT_LOG_APPEND:
+            i = add_log_appends(r, i) - 1;
+            break;
+        case EFFECT_LOG_TRIM:
+            add_log_trim(r, e);
+            break;
+        case EFFECT_FEED_APPEND:
+            calls[i] = add_feed_append(r, e, i);
+            break;
+        case EFFECT_FEED_TRIM:
+            add_feed_trim(r, e);
+            break;
+        case EFFECT_CHUNK_PUT:
+        case EFFECT_CHUNK_DROP:
+            add_chunk(r, e);
+            break;
+        case EFFECT_INSERT:
+        case EFFECT_PUT:
+        case EFFECT_DELETE:
+        case EFFECT_ADD:
+        case EFFECT_RAISE:
+        case EFFECT_RANK_ADD:
+        case EFFECT_RANK_MOVE:
+        case EFFECT_RANK_REMOVE:
+            break;
+        }
+    }
+}
+
+belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
+                     struct pg_call **calls, struct belay_error *err)
+{
+    const struct rest r = { .s = s, .p = p, .plan = plan };
+
+    add_rank_removes(&r);
+    add_rank_moves(&r);
+    add_rank_adds(&r);
+    add_log_checks(&r);
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        if (is_counter_effect(&plan->effects[i]))
+            calls[i] = add_counter(&r, &plan->effects[i]);
+    }
+    add_ordered(&r, calls);
+    return p->no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
+}

@@ -1,0 +1,596 @@
+/* Rows of a plan: locked in order, compared, written.
+ *
+ * Tables come in the order of their names and rows in the order of their keys, so that
+ * plans which meet wait for each other in one direction.  A row that is alone in its
+ * table is compared and written by one statement; several are locked first, then
+ * written by one statement for each set of columns.
+ *
+ * Absences have no row to lock.  Whoever guards one without inserting it, and whoever
+ * inserts, take advisory locks: one per bucket of keys, shared, and one per key, which
+ * the guard takes for itself.  An insert of many rows takes the buckets for itself
+ * instead of a lock per key. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/drivers/postgres/impl.h"
+
+#define BUCKETS 64
+#define KEY_LOCKS_MAX 32
+
+/* A guard with what the plan does to its row. */
+struct item_of {
+    const struct guard *guard;
+    const struct effect *effect; /* NULL: it is only guarded */
+    size_t index;                /* of the guard */
+};
+
+/* The items of one table. */
+struct group {
+    struct pg_store *s;
+    struct pg_pipe *p;
+    struct bytes ns;
+    const struct row_type *type;
+    struct item_of *item;
+    size_t n;
+    bool nowait;
+};
+
+static int item_cmp(const void *a, const void *b)
+{
+    const struct row_ref *x = &((const struct item_of *)a)->guard->ref;
+    const struct row_ref *y = &((const struct item_of *)b)->guard->ref;
+    int order = strcmp(x->type->name, y->type->name);
+
+    return order ? order : bytes_cmp(x->enc, y->enc);
+}
+
+static int effect_cmp(const void *a, const void *b)
+{
+    const struct row_ref *x = &(*(const struct effect *const *)a)->row.ref;
+    const struct row_ref *y = &(*(const struct effect *const *)b)->row.ref;
+    int order = strcmp(x->type->name, y->type->name);
+
+    return order ? order : bytes_cmp(x->enc, y->enc);
+}
+
+static bool is_row_effect(const struct effect *e)
+{
+    return e->kind == EFFECT_INSERT || e->kind == EFFECT_PUT ||
+           e->kind == EFFECT_DELETE;
+}
+
+/* Guards in the order of tables and keys, each with its effect. */
+static struct item_of *sorted_items(const struct plan *plan, struct belay_arena *a)
+{
+    struct item_of *items = arena_zalloc(a, plan->n_guards, sizeof(*items));
+    const struct effect **effects = arena_zalloc(a, plan->n_effects, sizeof(*effects));
+    size_t n = 0, at = 0;
+
+    if (!items || !effects)
+        return NULL;
+    for (size_t i = 0; i < plan->n_guards; i++)
+        items[i] = (struct item_of){ .guard = &plan->guards[i], .index = i };
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        if (is_row_effect(&plan->effects[i]))
+            effects[n++] = &plan->effects[i];
+    }
+    qsort(items, plan->n_guards, sizeof(*items), item_cmp);
+    qsort(effects, n, sizeof(*effects), effect_cmp);
+    for (size_t i = 0; i < plan->n_guards && at < n; i++) {
+        if (row_ref_eq(&items[i].guard->ref, &effects[at]->row.ref))
+            items[i].effect = effects[at++];
+    }
+    return items;
+}
+
+static bool inserts(const struct item_of *item)
+{
+    return item->effect && item->effect->kind == EFFECT_INSERT;
+}
+
+static bool is_absence(const struct item_of *item)
+{
+    return item->guard->ver == 0 && !inserts(item);
+}
+
+static bool is_present(const struct item_of *item)
+{
+    return item->guard->ver != 0;
+}
+
+/* The items for which `is` holds. */
+static struct item_of *pick_items(const struct group *g,
+                                  bool (*is)(const struct item_of *), size_t *n)
+{
+    struct item_of *out = arena_zalloc(g->p->arena, g->n, sizeof(*out));
+
+    *n = 0;
+    if (!out)
+        g->p->no_memory = true;
+    for (size_t i = 0; out && i < g->n; i++) {
+        if (is(&g->item[i]))
+            out[(*n)++] = g->item[i];
+    }
+    return out;
+}
+
+/* --- arguments by arrays --- */
+
+static struct value *column_of(struct pg_pipe *p, size_t n)
+{
+    struct value *v = arena_zalloc(p->arena, n, sizeof(*v));
+
+    if (!v)
+        p->no_memory = true;
+    return v;
+}
+
+static void arg_keys(const struct group *g, struct pg_call *c,
+                     const struct item_of *item, size_t n)
+{
+    struct value *v = column_of(g->p, n);
+
+    for (unsigned part = 0; part < g->type->n_key && v; part++) {
+        for (size_t i = 0; i < n; i++)
+            v[i] = item[i].guard->ref.key[part];
+        pg_arg_array(g->p, c, g->type->columns[part].type, v, n);
+    }
+}
+
+enum number_of { GUARD_VER, GUARD_INDEX, NEW_VER };
+
+static void arg_numbers(const struct group *g, struct pg_call *c,
+                        const struct item_of *item, size_t n, enum number_of which)
+{
+    struct value *v = column_of(g->p, n);
+
+    for (size_t i = 0; i < n && v; i++)
+        v[i] = value_i64(which == GUARD_VER     ? item[i].guard->ver
+                         : which == GUARD_INDEX ? (int64_t)item[i].index
+                                                : item[i].effect->row.ver);
+    if (v)
+        pg_arg_array(g->p, c, VALUE_I64, v, n);
+}
+
+static void arg_column(const struct group *g, struct pg_call *c,
+                       const struct item_of *item, size_t n, unsigned column)
+{
+    struct value *v = column_of(g->p, n);
+
+    for (size_t i = 0; i < n && v; i++)
+        v[i] = item[i].effect->row.v[column];
+    if (v)
+        pg_arg_array(g->p, c, g->type->columns[column].type, v, n);
+}
+
+/* --- one row alone in its table --- */
+
+/* "SELECT belay1_guard(CASE WHEN <found> THEN NULL ELSE $at END)" */
+static void demand(const struct group *g, const char *found, unsigned at,
+                   struct buf *out)
+{
+    buf_printf(out,
+               " SELECT \"%s\".belay1_guard(CASE WHEN %s THEN NULL ELSE $%u::int8 END)",
+               g->s->schema, found, at);
+}
+
+static const struct pg_sql *put_one_sql(const struct group *g, uint64_t changed)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned key = 2, next = key + g->type->n_key;
+
+    buf_append_str(&text, "WITH u AS (UPDATE ");
+    pg_table(g->s, g->type->name, &text);
+    buf_printf(&text, " SET ver = $%u", next + 2);
+    for (unsigned i = 0, at = next + 3; i < g->type->n_columns; i++) {
+        if ((changed >> i) & 1)
+            buf_printf(&text, ", \"%s\" = $%u", g->type->columns[i].name, at++);
+    }
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(g->type, key, &text);
+    buf_printf(&text, " AND ver = $%u RETURNING 1)", next);
+    demand(g, "EXISTS (SELECT FROM u)", next + 1, &text);
+    return pg_sql_of(g->s, &text);
+}
+
+static const struct pg_sql *delete_one_sql(const struct group *g)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned next = 2U + g->type->n_key;
+
+    buf_append_str(&text, "WITH u AS (DELETE FROM ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(g->type, 2, &text);
+    buf_printf(&text, " AND ver = $%u RETURNING 1)", next);
+    demand(g, "EXISTS (SELECT FROM u)", next + 1, &text);
+    return pg_sql_of(g->s, &text);
+}
+
+/* Locks it, and looks at the version it has then. */
+static const struct pg_sql *lock_one_sql(const struct group *g, bool written)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned next = 2U + g->type->n_key;
+
+    buf_append_str(&text, "WITH l AS MATERIALIZED (SELECT ver FROM ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(g->type, 2, &text);
+    buf_printf(&text, " FOR %s%s)", written ? "NO KEY UPDATE" : "SHARE",
+               g->nowait ? " NOWAIT" : "");
+    char found[64];
+    (void)snprintf(found, sizeof(found), "EXISTS (SELECT FROM l WHERE ver = $%u)",
+                   next);
+    demand(g, found, next + 1, &text);
+    return pg_sql_of(g->s, &text);
+}
+
+static struct pg_call *add_one(const struct group *g, const struct item_of *item,
+                               const struct pg_sql *sql, unsigned more)
+{
+    struct pg_call *c = pg_add(g->p, sql, 3U + g->type->n_key + more);
+
+    if (c)
+        c->tag = (int64_t)item->index;
+    pg_arg_key(g->p, c, g->ns, &item->guard->ref);
+    pg_arg_i64(g->p, c, item->guard->ver);
+    pg_arg_i64(g->p, c, (int64_t)item->index);
+    return c;
+}
+
+static void add_one_row(const struct group *g, const struct item_of *item)
+{
+    const struct effect *e = item->effect;
+
+    if (!e || g->nowait)
+        (void)add_one(g, item, lock_one_sql(g, e != NULL), 0);
+    if (e && e->kind == EFFECT_DELETE)
+        (void)add_one(g, item, delete_one_sql(g), 0);
+    if (!e || e->kind != EFFECT_PUT)
+        return;
+    struct pg_call *c =
+        add_one(g, item, put_one_sql(g, e->row.changed), 1U + g->type->n_columns);
+    pg_arg_i64(g->p, c, e->row.ver);
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((e->row.changed >> i) & 1)
+            pg_arg_value(g->p, c, &e->row.v[i]);
+    }
+}
+
+/* --- several --- */
+
+/* $1 ns, keys, versions, indexes. */
+static const struct pg_sql *lock_many_sql(const struct group *g, bool written)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned next = 2U + g->type->n_key;
+
+    buf_append_str(&text, "WITH k AS MATERIALIZED (SELECT * FROM ");
+    pg_unnest_keys(g->type, 2, &text);
+    buf_printf(&text, ", $%u::int8[], $%u::int8[]) AS k(", next, next + 1);
+    pg_columns(g->type, g->type->n_key, "", &text);
+    buf_append_str(&text,
+                   ", want, i)), l AS MATERIALIZED (SELECT k.i, t.ver = k.want AS"
+                   " ok FROM ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " t JOIN k ON t.ns = $1 AND ");
+    pg_key_match(g->type, "t", "k", &text);
+    buf_append_str(&text, " ORDER BY ");
+    pg_columns(g->type, g->type->n_key, "t.", &text);
+    buf_printf(&text, " FOR %s OF t%s)", written ? "NO KEY UPDATE" : "SHARE",
+               g->nowait ? " NOWAIT" : "");
+    buf_printf(&text,
+               " SELECT \"%s\".belay1_guard((SELECT min(k.i) FROM k LEFT JOIN l ON"
+               " l.i = k.i WHERE l.ok IS NOT TRUE))",
+               g->s->schema);
+    return pg_sql_of(g->s, &text);
+}
+
+static void add_lock_many(const struct group *g, const struct item_of *item, size_t n)
+{
+    bool written = false;
+
+    for (size_t i = 0; i < n; i++)
+        written |= item[i].effect != NULL;
+    struct pg_call *c = pg_add(g->p, lock_many_sql(g, written), 3U + g->type->n_key);
+    if (c)
+        c->tag = (int64_t)item[0].index;
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_keys(g, c, item, n);
+    arg_numbers(g, c, item, n, GUARD_VER);
+    arg_numbers(g, c, item, n, GUARD_INDEX);
+}
+
+static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned next = 2U + g->type->n_key, at = next + 1;
+
+    buf_append_str(&text, "UPDATE ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " t SET ver = u.ver");
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((changed >> i) & 1)
+            buf_printf(&text, ", \"%s\" = u.\"%s\"", g->type->columns[i].name,
+                       g->type->columns[i].name);
+    }
+    buf_append_str(&text, " FROM ");
+    pg_unnest_keys(g->type, 2, &text);
+    buf_printf(&text, ", $%u::int8[]", next);
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((changed >> i) & 1)
+            buf_printf(&text, ", $%u::%s[]", at++,
+                       pg_type_name(g->type->columns[i].type));
+    }
+    buf_append_str(&text, ") AS u(");
+    pg_columns(g->type, g->type->n_key, "", &text);
+    buf_append_str(&text, ", ver");
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((changed >> i) & 1)
+            buf_printf(&text, ", \"%s\"", g->type->columns[i].name);
+    }
+    buf_append_str(&text, ") WHERE t.ns = $1 AND ");
+    pg_key_match(g->type, "t", "u", &text);
+    return pg_sql_of(g->s, &text);
+}
+
+/* All puts that change the columns `changed`. */
+static void add_put_many(const struct group *g, struct item_of *item, size_t n,
+                         uint64_t changed)
+{
+    struct item_of *same = arena_zalloc(g->p->arena, n, sizeof(*same));
+    size_t m = 0;
+
+    if (!same) {
+        g->p->no_memory = true;
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct effect *e = item[i].effect;
+        if (e && e->kind == EFFECT_PUT && e->row.changed == changed) {
+            same[m++] = item[i];
+            item[i].effect = NULL; /* done */
+        }
+    }
+    struct pg_call *c = pg_add(g->p, put_many_sql(g, changed),
+                               2U + g->type->n_key + g->type->n_columns);
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_keys(g, c, same, m);
+    arg_numbers(g, c, same, m, NEW_VER);
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((changed >> i) & 1)
+            arg_column(g, c, same, m, i);
+    }
+}
+
+static bool deletes(const struct item_of *item)
+{
+    return item->effect && item->effect->kind == EFFECT_DELETE;
+}
+
+static void add_delete_many(const struct group *g)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t n;
+    struct item_of *gone = pick_items(g, deletes, &n);
+
+    if (!gone || n == 0)
+        return;
+    buf_append_str(&text, "DELETE FROM ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " t USING ");
+    pg_unnest_keys(g->type, 2, &text);
+    buf_append_str(&text, ") AS k(");
+    pg_columns(g->type, g->type->n_key, "", &text);
+    buf_append_str(&text, ") WHERE t.ns = $1 AND ");
+    pg_key_match(g->type, "t", "k", &text);
+    struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 1U + g->type->n_key);
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_keys(g, c, gone, n);
+}
+
+/* --- inserts and absences --- */
+
+static void add_inserts(const struct group *g)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t n;
+    struct item_of *new = pick_items(g, inserts, &n);
+
+    if (!new || n == 0)
+        return;
+    buf_append_str(&text, "INSERT INTO ");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " (ns, ver, ");
+    pg_columns(g->type, g->type->n_columns, "", &text);
+    buf_append_str(&text, ") SELECT $1, u.* FROM unnest($2::int8[]");
+    for (unsigned i = 0; i < g->type->n_columns; i++)
+        buf_printf(&text, ", $%u::%s[]", 3 + i, pg_type_name(g->type->columns[i].type));
+    buf_append_str(&text, ") AS u");
+    struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 2U + g->type->n_columns);
+    if (c)
+        c->tag = (int64_t) new[0].index;
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_numbers(g, c, new, n, NEW_VER);
+    for (unsigned i = 0; i < g->type->n_columns; i++)
+        arg_column(g, c, new, n, i);
+}
+
+/* A row that should not be there, and that the plan does not insert. */
+static void add_absences(const struct group *g)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    unsigned next = 2U + g->type->n_key;
+    size_t n;
+    struct item_of *absent = pick_items(g, is_absence, &n);
+
+    if (!absent || n == 0)
+        return;
+    buf_printf(&text, "SELECT \"%s\".belay1_guard((SELECT min(k.i) FROM ",
+               g->s->schema);
+    if (g->type->n_key == 0)
+        buf_append_str(&text, "unnest(");
+    else
+        pg_unnest_keys(g->type, 2, &text);
+    buf_printf(&text, "%s$%u::int8[]) AS k(", g->type->n_key > 0 ? ", " : "", next);
+    pg_columns(g->type, g->type->n_key, "", &text);
+    buf_printf(&text, "%si) JOIN ", g->type->n_key > 0 ? ", " : "");
+    pg_table(g->s, g->type->name, &text);
+    buf_append_str(&text, " t ON t.ns = $1 AND ");
+    pg_key_match(g->type, "t", "k", &text);
+    buf_append_str(&text, "))");
+    struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 2U + g->type->n_key);
+    if (c)
+        c->tag = (int64_t)absent[0].index;
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_keys(g, c, absent, n);
+    arg_numbers(g, c, absent, n, GUARD_INDEX);
+}
+
+static void add_group(const struct group *g)
+{
+    size_t n;
+    struct item_of *present = pick_items(g, is_present, &n);
+
+    if (!present)
+        return;
+    if (n == 1) {
+        add_one_row(g, &present[0]);
+    } else if (n > 1) {
+        add_lock_many(g, present, n);
+        add_delete_many(g);
+        for (size_t i = 0; i < n; i++) {
+            const struct effect *e = present[i].effect;
+            if (e && e->kind == EFFECT_PUT)
+                add_put_many(g, present, n, e->row.changed);
+        }
+    }
+    add_inserts(g);
+    add_absences(g);
+}
+
+/* --- advisory locks --- */
+
+struct advisory {
+    int32_t class, object;
+    bool exclusive;
+};
+
+static int advisory_cmp(const void *a, const void *b)
+{
+    const struct advisory *x = a, *y = b;
+
+    if (x->class != y->class)
+        return x->class < y->class ? -1 : 1;
+    if (x->object != y->object)
+        return x->object < y->object ? -1 : 1;
+    return (int)y->exclusive - (int)x->exclusive;
+}
+
+static int32_t class_of(const struct group *g, const char *level)
+{
+    char name[192];
+    int n =
+        snprintf(name, sizeof(name), "%s/%s/%s", g->s->schema, g->type->name, level);
+
+    return (int32_t)(uint32_t)key_hash(bytes_of(name, (size_t)n));
+}
+
+/* Locks of one table's absences and inserts, behind `out`; returns how many. */
+static size_t group_locks(const struct group *g, struct advisory *out)
+{
+    size_t n = 0, n_inserts = 0;
+
+    for (size_t i = 0; i < g->n; i++)
+        n_inserts += inserts(&g->item[i]);
+    bool many = n_inserts > KEY_LOCKS_MAX;
+    int32_t buckets = class_of(g, "bucket"), keys = class_of(g, "key");
+    for (size_t i = 0; i < g->n; i++) {
+        bool inserted = inserts(&g->item[i]);
+        if (!inserted && !is_absence(&g->item[i]))
+            continue;
+        /* The namespace is part of the key. */
+        uint64_t hash = g->item[i].guard->ref.hash ^ (key_hash(g->ns) << 1);
+        out[n++] =
+            (struct advisory){ buckets, (int32_t)(hash % BUCKETS), many && inserted };
+        if (!many || !inserted)
+            out[n++] =
+                (struct advisory){ keys, (int32_t)(uint32_t)(hash >> 8), !inserted };
+    }
+    return n;
+}
+
+static void add_locks(struct pg_store *s, struct pg_pipe *p, struct advisory *lock,
+                      size_t n)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    struct value *v = arena_zalloc(p->arena, 3 * n, sizeof(*v));
+    size_t m = 0;
+
+    if (!v) {
+        p->no_memory = true;
+        return;
+    }
+    qsort(lock, n, sizeof(*lock), advisory_cmp);
+    for (size_t i = 0; i < n; i++) { /* the exclusive one comes first among equals */
+        if (i > 0 && lock[i].class == lock[i - 1].class &&
+            lock[i].object == lock[i - 1].object)
+            continue;
+        v[m] = value_i64(lock[i].class);
+        v[n + m] = value_i64(lock[i].object);
+        v[2 * n + m] = value_i64(lock[i].exclusive);
+        m++;
+    }
+    buf_append_str(&text,
+                   "SELECT CASE WHEN x = 1 THEN pg_advisory_xact_lock(a::int4,"
+                   " b::int4) ELSE pg_advisory_xact_lock_shared(a::int4, b::int4)"
+                   " END FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS"
+                   " l(a, b, x)");
+    struct pg_call *c = pg_add(p, pg_sql_of(s, &text), 3);
+    for (unsigned i = 0; i < 3; i++)
+        pg_arg_array(p, c, VALUE_I64, v + i * n, m);
+}
+
+/* --- all of it --- */
+
+/* The group that begins at item `first`. */
+static struct group group_at(struct pg_store *s, struct pg_pipe *p,
+                             const struct plan *plan, struct item_of *items,
+                             size_t first)
+{
+    struct group g = { .s = s,
+                       .p = p,
+                       .ns = plan->ns,
+                       .type = items[first].guard->ref.type,
+                       .item = &items[first] };
+
+    while (first + g.n < plan->n_guards && items[first + g.n].guard->ref.type == g.type)
+        g.n++;
+    return g;
+}
+
+belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
+                     bool nowait, struct belay_error *err)
+{
+    struct item_of *items = sorted_items(plan, p->arena);
+    struct advisory *locks = arena_zalloc(p->arena, 2 * plan->n_guards, sizeof(*locks));
+    size_t n_locks = 0;
+
+    if (!items || !locks)
+        return err_no_memory(err, "a commit");
+    for (size_t i = 0; i < plan->n_guards;) {
+        struct group g = group_at(s, p, plan, items, i);
+        n_locks += group_locks(&g, locks + n_locks);
+        i += g.n;
+    }
+    if (n_locks > 0)
+        add_locks(s, p, locks, n_locks);
+    for (size_t i = 0; i < plan->n_guards;) {
+        struct group g = group_at(s, p, plan, items, i);
+        g.nowait = nowait;
+        add_group(&g);
+        i += g.n;
+    }
+    return p->no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
+}

@@ -1,0 +1,263 @@
+/* impl.h - what the files of the PostgreSQL driver share.
+ *
+ *   uri.c       a URL as libpq's parameters
+ *   open.c      parameters, server checks, close
+ *   schema.c    making the tables, once, whoever comes first
+ *   conn.c      one connection: statements in a pipeline, answers, deadlines, errors
+ *   pool.c      connections taken and given back; the server's time
+ *   wire.c      values as the server's binary parameters, and back
+ *   sql.c       statement texts, derived from the dictionary
+ *   read.c      questions
+ *   commit*.c   plans
+ *   refusal.c   why a plan was refused
+ *   walk.c      everything in a namespace
+ *   care.c      erasing, looking for damage;  doctor.c  how the server is doing
+ *   listen.c    wake-ups among processes
+ *
+ * Statement texts are made of the dictionary and the schema's name, never of data.
+ * Everything travels in binary.
+ */
+#ifndef STORE_DRIVERS_POSTGRES_IMPL_H
+#define STORE_DRIVERS_POSTGRES_IMPL_H
+
+#include <libpq-fe.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "store/drivers/postgres.h"
+
+/* The layout this driver keeps its tables in. */
+#define PG_LAYOUT 1
+
+/* Raised by the functions of the schema (names carry the wire version). */
+#define PG_STATE_GUARD "BLC01"   /* a guard does not hold; the message is its number */
+#define PG_STATE_REFUSED "BLR01" /* rule 3: refusal.c finds out why */
+
+/* --- statements --- */
+
+/* A text that was used before, and its number.  They live as long as the store. */
+struct pg_sql {
+    struct pg_sql *next; /* in its chain */
+    uint64_t hash;
+    unsigned number;
+    char text[];
+};
+
+#define PG_SQL_CHAINS 256
+#define PG_SQL_MAX 4096 /* different texts; more would mean that data got into them */
+
+struct pg_texts {
+    pthread_mutex_t mutex;
+    struct pg_sql *chain[PG_SQL_CHAINS];
+    unsigned n;
+};
+
+/* One statement of a pipeline, or a sync point (sql NULL). */
+struct pg_call {
+    struct pg_call *next;
+    const struct pg_sql *sql;
+    int n_args, max_args;
+    const char **values;
+    int *lengths;
+    int *formats;
+
+    int64_t tag;      /* the caller's: which guard, which question */
+    PGresult *result; /* rows, or the error; NULL: it was not reached */
+    bool ok;
+    bool preparing; /* its text was sent along */
+};
+
+/* Calls in the order they are sent. */
+struct pg_pipe {
+    struct belay_arena *arena;
+    struct pg_call *first, **last;
+    bool no_memory;
+};
+
+struct pg_store;
+
+struct pg_conn {
+    struct pg_conn *next; /* in the pool */
+    struct pg_store *store;
+    PGconn *pg;
+    uint8_t prepared[PG_SQL_MAX / 8]; /* bit per number */
+    bool open_txn;                    /* a transaction holds picks */
+    bool bad;                         /* not to be used again */
+};
+
+struct pg_clock {
+    pthread_mutex_t mutex;
+    int64_t sampled_us; /* by the monotonic clock; 0: never */
+    int64_t offset_us;  /* server time - monotonic time */
+};
+
+struct pg_listener;
+
+struct pg_store {
+    struct driver d;
+    struct driver_config config;
+    struct belay_arena arena; /* the options' copies */
+    const char **keywords, **values;
+    const char *schema, *listen;
+    bool pooler, relaxed;
+    unsigned pool_max, retries, retry_base, retry_jitter;
+    int64_t request_timeout_us, retry_first_us;
+    enum durability durability;
+    const struct row_type *epoch; /* row type `epoch` of the dictionary; NULL: none */
+
+    struct pg_texts texts;
+    pthread_mutex_t pool_mutex;
+    pthread_cond_t pool_cond;
+    struct pg_conn *idle;
+    unsigned n_open;
+    struct pg_clock clock;
+    struct pg_listener *listener;
+};
+
+struct pg_attempt {
+    struct bytes ns;
+    struct pg_conn *conn; /* NULL: none was needed yet, or it was given back */
+};
+
+/* --- sql.c --- */
+
+/* The interned text of what the buffer holds (emptied); NULL: no memory, or too many. */
+const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text);
+void pg_texts_release(struct pg_texts *t);
+
+/* "schema"."belay_<name>" */
+void pg_table(const struct pg_store *s, const char *name, struct buf *out);
+const char *pg_type_name(enum value_kind kind); /* bigint, text, bytea */
+/* "a", "b" ... each with `prefix` in front; key columns only, or all. */
+void pg_columns(const struct row_type *type, unsigned n, const char *prefix,
+                struct buf *out);
+/* unnest($first::t[], ...) of the key columns and n_more further types. */
+void pg_unnest_keys(const struct row_type *type, unsigned first, struct buf *out);
+/* a.k1 = b.k1 AND a.k2 = b.k2 ...; "true" for a type without a key. */
+void pg_key_match(const struct row_type *type, const char *a, const char *b,
+                  struct buf *out);
+/* ns = $1 AND k1 = $first ... */
+void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
+
+/* --- wire.c --- */
+
+void pg_pipe_init(struct pg_pipe *p, struct belay_arena *a);
+/* A call at the end of the pipe with room for so many arguments.  NULL (and
+ * p->no_memory) when sql is NULL or there is no memory; adding arguments to NULL does
+ * nothing. */
+struct pg_call *pg_add(struct pg_pipe *p, const struct pg_sql *sql, unsigned max_args);
+void pg_add_sync(struct pg_pipe *p);
+void pg_pipe_clear(struct pg_pipe *p); /* results are freed */
+
+void pg_arg_i64(struct pg_pipe *p, struct pg_call *c, int64_t i);
+void pg_arg_i32(struct pg_pipe *p, struct pg_call *c, int32_t i);
+void pg_arg_bytes(struct pg_pipe *p, struct pg_call *c, struct bytes b); /* borrowed */
+void pg_arg_value(struct pg_pipe *p, struct pg_call *c, const struct value *v);
+/* An array of a kind; VALUE_NULL elements are NULL. */
+void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
+                  const struct value *v, size_t n);
+/* ns, then the key parts. */
+void pg_arg_key(struct pg_pipe *p, struct pg_call *c, struct bytes ns,
+                const struct row_ref *ref);
+
+int64_t pg_i64(const PGresult *r, int row, int column); /* NULL: 0 */
+bool pg_bool(const PGresult *r, int row, int column);
+/* Copied into the arena; false: no memory. */
+MUST_USE bool pg_bytes(const PGresult *r, int row, int column, struct belay_arena *a,
+                       struct bytes *out);
+MUST_USE bool pg_value(const PGresult *r, int row, int column, enum value_kind kind,
+                       struct belay_arena *a, struct value *out);
+/* The row whose version is at `column`, its columns behind; *out = NULL when that is
+ * NULL. */
+MUST_USE bool pg_row(const PGresult *r, int row, int column,
+                     const struct row_type *type, struct belay_arena *a,
+                     const struct row **out);
+
+/* --- conn.c --- */
+
+/* conninfo NULL: with the store's own parameters. */
+MUST_USE belay_rc pg_connect(struct pg_store *s, const char *conninfo,
+                             struct pg_conn **out, struct belay_error *err);
+void pg_disconnect(struct pg_conn *c); /* takes NULL */
+
+/* How far an exchange got. */
+enum pg_reached {
+    PG_NOTHING_SENT, /* the server knows nothing of it */
+    PG_SENT,         /* it may have everything */
+    PG_ANSWERED,     /* every call has its result */
+};
+
+/* Sends all calls at once and takes the answers.  Fails only when the connection does
+ * (it is bad then); what a statement answers, even an error, is in its call. */
+MUST_USE belay_rc pg_exchange(struct pg_conn *c, struct pg_pipe *p,
+                              enum pg_reached *reached, struct belay_error *err);
+
+/* The first call that has an error, or NULL. */
+struct pg_call *pg_failed(const struct pg_pipe *p);
+/* The error of a call as one of Belay's: unavailable, corrupt, no_memory ... */
+belay_rc pg_call_error(const struct pg_call *c, const char *what,
+                       struct belay_error *err);
+const char *pg_state(const struct pg_call *c); /* SQLSTATE, "" when there is none */
+
+/* One statement without arguments, run for its effect. */
+MUST_USE belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
+                         struct belay_error *err);
+
+/* --- pool.c --- */
+
+MUST_USE belay_rc pg_take(struct pg_store *s, struct pg_conn **out,
+                          struct belay_error *err);
+void pg_give_back(struct pg_store *s, struct pg_conn *c);
+/* Closes what is idle, after a connection was found dead. */
+void pg_drop_idle(struct pg_store *s);
+/* Adds the question for the time where the last answer is old; and takes the answer. */
+struct pg_call *pg_ask_time(struct pg_store *s, struct pg_pipe *p,
+                            int64_t *out_asked_us);
+void pg_take_time(struct pg_store *s, const struct pg_call *c, int64_t asked_us);
+belay_rc pg_now_ms(struct driver *d, void *attempt, int64_t *out,
+                   struct belay_error *err);
+
+/* --- schema.c --- */
+
+MUST_USE belay_rc pg_make_schema(struct pg_store *s, struct pg_conn *c,
+                                 struct belay_error *err);
+
+/* --- read.c, commit.c, refusal.c --- */
+
+belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
+                 struct belay_arena *a, struct belay_error *err);
+belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
+                   struct plan_result *result, struct belay_error *err);
+/* Why the plan was refused, or BELAY_OK and a conflict when there is no reason any
+ * more. */
+MUST_USE belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *c,
+                                 const struct plan *plan, struct plan_result *result,
+                                 struct belay_arena *a, struct belay_error *err);
+
+/* Rows of a plan: its part of the pipe. */
+MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
+                              const struct plan *plan, bool nowait,
+                              struct belay_error *err);
+/* Ranks, logs, counters, feeds, chunks. */
+MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,
+                              const struct plan *plan, struct pg_call **calls,
+                              struct belay_error *err);
+
+/* --- walk.c, care.c, doctor.c --- */
+
+belay_rc pg_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
+                 struct belay_error *err);
+belay_rc pg_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
+                  struct belay_error *err);
+belay_rc pg_check(struct driver *d, finding_report *report, void *arg,
+                  struct belay_error *err);
+belay_rc pg_doctor(struct driver *d, finding_report *report, void *arg,
+                   struct belay_error *err);
+
+/* --- listen.c --- */
+
+MUST_USE belay_rc pg_listener_open(struct pg_store *s, struct belay_error *err);
+void pg_listener_close(struct pg_store *s);
+void pg_notify(struct driver *d, struct bytes ns, struct bytes topic);
+
+#endif /* STORE_DRIVERS_POSTGRES_IMPL_H */

@@ -1,0 +1,387 @@
+/* Wake-ups among processes, by LISTEN and NOTIFY on a connection of their own.
+ *
+ * A process that waits says so in a row of belay_waiter, before it looks at the store; a
+ * process that has committed something sends a NOTIFY only if such a row of somebody
+ * else is there.  Both are done by one thread, so that many wake-ups make one message.
+ * Nothing runs, and nothing is connected, while nobody waits and nothing is posted.
+ * Wake-ups are hints: what gets lost here is found by the waiters' safety timer. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/drivers/postgres/impl.h"
+#include "store/wake.h"
+
+#define BUCKETS 256
+#define WORDS (BUCKETS / 64)
+#define WAITER_LIFE "15 s"
+#define RENEW_US ((int64_t)5000000)
+#define PATIENCE_US ((int64_t)2000000) /* of one who begins to wait */
+#define ASK_AGAIN_US ((int64_t)10000)  /* when nobody waited a moment ago */
+#define RECONNECT_US ((int64_t)500000)
+
+/* One who waits to be known as a waiter. */
+struct beginner {
+    struct beginner *next;
+    struct parker parker;
+};
+
+struct pg_listener {
+    struct pg_store *s;
+    pthread_t thread;
+    int bell; /* eventfd */
+    char process[33];
+    char channel[64];
+
+    pthread_mutex_t mutex; /* for what follows */
+    struct beginner *beginners;
+    bool stop;
+    bool wanted; /* somebody has begun to wait */
+    bool registered;
+    uint64_t posted[WORDS]; /* bit per bucket */
+
+    /* the thread's own */
+    struct pg_conn *conn;
+    int64_t renew_at_us, ask_at_us, connect_at_us;
+};
+
+static int64_t mono_us(void)
+{
+    struct belay_clock clock = clock_system();
+
+    return clock.mono_us(clock.arg);
+}
+
+static void ring(struct pg_listener *l)
+{
+    uint64_t one = 1;
+
+    /* A bell that is full has been rung. */
+    if (write(l->bell, &one, sizeof(one)) < 0)
+        return;
+}
+
+/* --- the other threads --- */
+
+void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    struct pg_listener *l = ((struct pg_store *)d)->listener;
+    unsigned bucket = wake_bucket(ns, topic, BUCKETS);
+
+    if (!l)
+        return;
+    pthread_mutex_lock(&l->mutex);
+    bool known = (l->posted[bucket / 64] >> (bucket % 64)) & 1;
+    l->posted[bucket / 64] |= UINT64_C(1) << (bucket % 64);
+    pthread_mutex_unlock(&l->mutex);
+    if (!known)
+        ring(l);
+}
+
+/* Somebody begins to wait: nobody may overlook that from here on. */
+static void begin_waiting(void *arg)
+{
+    struct pg_listener *l = arg;
+    struct belay_clock clock = clock_system();
+    struct beginner me = { .next = NULL };
+
+    pthread_mutex_lock(&l->mutex);
+    l->wanted = true;
+    bool known = l->registered;
+    if (!known) {
+        me.next = l->beginners;
+        l->beginners = &me;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    if (known)
+        return;
+    ring(l);
+    /* One who loses patience is found by the safety timer. */
+    bool told = parker_wait(&me.parker, &clock, mono_us() + PATIENCE_US);
+    pthread_mutex_lock(&l->mutex);
+    for (struct beginner **at = &l->beginners; *at; at = &(*at)->next) {
+        if (*at == &me) {
+            *at = me.next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&l->mutex);
+    (void)told;
+}
+
+/* With the mutex held. */
+static void tell_beginners(struct pg_listener *l)
+{
+    for (struct beginner *b = l->beginners; b; b = b->next)
+        parker_wake(&b->parker);
+    l->beginners = NULL;
+}
+
+/* --- the thread --- */
+
+static void lose_connection(struct pg_listener *l)
+{
+    pg_disconnect(l->conn);
+    l->conn = NULL;
+    l->connect_at_us = mono_us() + RECONNECT_US;
+    pthread_mutex_lock(&l->mutex);
+    l->registered = false;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* Connected again, nobody knows what was missed: everybody looks. */
+static bool connect_now(struct pg_listener *l)
+{
+    char words[96];
+
+    if (l->conn)
+        return true;
+    if (mono_us() < l->connect_at_us)
+        return false;
+    (void)snprintf(words, sizeof(words), "LISTEN %s", l->channel);
+    if (pg_connect(l->s, l->s->listen, &l->conn, NULL) ||
+        pg_run(l->conn, words, "listening", NULL)) {
+        lose_connection(l);
+        return false;
+    }
+    l->renew_at_us = 0;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        wake_post_bucket(l->s->d.hub, i, BUCKETS);
+    return true;
+}
+
+static bool exchange(struct pg_listener *l, struct pg_pipe *p, struct pg_call *call)
+{
+    enum pg_reached reached;
+
+    return pg_exchange(l->conn, p, &reached, NULL) == BELAY_OK && call->ok;
+}
+
+static bool register_waiter(struct pg_listener *l)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    struct pg_pipe p;
+
+    pg_pipe_init(&p, &arena);
+    buf_append_str(&text, "INSERT INTO ");
+    pg_table(l->s, "waiter", &text);
+    buf_append_str(&text,
+                   " VALUES ($1, clock_timestamp() + interval '" WAITER_LIFE "')"
+                   " ON CONFLICT (process) DO UPDATE SET until = excluded.until");
+    struct pg_call *call = pg_add(&p, pg_sql_of(l->s, &text), 1);
+    pg_arg_bytes(&p, call, bytes_str(l->process));
+    bool ok = exchange(l, &p, call);
+    pg_pipe_clear(&p);
+    return ok;
+}
+
+/* Keeps the waiter's row while somebody waits.  False: the connection is gone. */
+static bool keep_registered(struct pg_listener *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    bool wanted = l->wanted || wake_hub_listens(l->s->d.hub);
+    bool due = !l->registered || mono_us() >= l->renew_at_us;
+    if (!wanted)
+        l->registered = false; /* the row runs out by itself */
+    l->wanted = false;
+    pthread_mutex_unlock(&l->mutex);
+    if (!wanted || !due)
+        return true;
+    if (!connect_now(l) || !register_waiter(l))
+        return false;
+    l->renew_at_us = mono_us() + RENEW_US;
+    pthread_mutex_lock(&l->mutex);
+    l->registered = true;
+    tell_beginners(l);
+    pthread_mutex_unlock(&l->mutex);
+    return true;
+}
+
+static bool take_posted(struct pg_listener *l, uint64_t out[WORDS])
+{
+    uint64_t any = 0;
+
+    pthread_mutex_lock(&l->mutex);
+    for (unsigned i = 0; i < WORDS; i++) {
+        out[i] = l->posted[i];
+        any |= out[i];
+        l->posted[i] = 0;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return any != 0;
+}
+
+static void put_back(struct pg_listener *l, const uint64_t bits[WORDS])
+{
+    pthread_mutex_lock(&l->mutex);
+    for (unsigned i = 0; i < WORDS; i++)
+        l->posted[i] |= bits[i];
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* One message for everything posted, if anybody else waits. */
+static bool send_posted(struct pg_listener *l)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    CLEANUP(buf_release) struct buf payload = { .ptr = NULL };
+    uint64_t bits[WORDS];
+    struct pg_pipe p;
+
+    if (mono_us() < l->ask_at_us || !take_posted(l, bits))
+        return true;
+    if (!connect_now(l)) {
+        put_back(l, bits);
+        return false;
+    }
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        if ((bits[i / 64] >> (i % 64)) & 1)
+            buf_printf(&payload, "%s%u", payload.len > 0 ? "," : "", i);
+    }
+    pg_pipe_init(&p, &arena);
+    buf_append_str(&text, "SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM ");
+    pg_table(l->s, "waiter", &text);
+    buf_append_str(&text, " WHERE process <> $3 AND until > clock_timestamp())");
+    struct pg_call *call = pg_add(&p, pg_sql_of(l->s, &text), 3);
+    pg_arg_bytes(&p, call, bytes_str(l->channel));
+    pg_arg_bytes(&p, call, buf_view(&payload));
+    pg_arg_bytes(&p, call, bytes_str(l->process));
+    bool ok = exchange(l, &p, call);
+    if (!ok)
+        put_back(l, bits);
+    else if (PQntuples(call->result) == 0)
+        l->ask_at_us = mono_us() + ASK_AGAIN_US;
+    pg_pipe_clear(&p);
+    return ok;
+}
+
+static void hear(struct pg_listener *l)
+{
+    PGnotify *n;
+
+    while ((n = PQnotifies(l->conn->pg)) != NULL) {
+        for (char *at = n->extra; *at && n->be_pid != PQbackendPID(l->conn->pg);) {
+            unsigned long bucket = strtoul(at, &at, 10);
+            if (bucket < BUCKETS)
+                wake_post_bucket(l->s->d.hub, (unsigned)bucket, BUCKETS);
+            if (*at)
+                at++;
+        }
+        PQfreemem(n);
+    }
+}
+
+/* Until the bell rings, somebody calls, or it is time for something. */
+static void sleep_on(struct pg_listener *l)
+{
+    struct pollfd p[2] = { { .fd = l->bell, .events = POLLIN },
+                           { .fd = l->conn ? PQsocket(l->conn->pg) : -1,
+                             .events = POLLIN } };
+    int64_t now_us = mono_us(), until_us = INT64_MAX;
+    uint64_t rung;
+
+    pthread_mutex_lock(&l->mutex);
+    if (l->registered)
+        until_us = l->renew_at_us;
+    bool work = l->wanted;
+    for (unsigned i = 0; i < WORDS; i++)
+        work |= l->posted[i] != 0;
+    pthread_mutex_unlock(&l->mutex);
+    if (work) {
+        int64_t next_us = l->conn ? l->ask_at_us : l->connect_at_us;
+        until_us = until_us < next_us ? until_us : next_us;
+    }
+    int64_t ms = until_us == INT64_MAX ? -1 : (until_us - now_us + 999) / 1000;
+    (void)poll(p, 2, ms < -1 ? 0 : ms > 60000 ? 60000 : (int)ms);
+    if ((p[0].revents & POLLIN) && read(l->bell, &rung, sizeof(rung)) < 0)
+        return;
+    if (l->conn && p[1].revents) {
+        if (PQconsumeInput(l->conn->pg))
+            hear(l);
+        else
+            lose_connection(l);
+    }
+}
+
+static void *listen_thread(void *arg)
+{
+    struct pg_listener *l = arg;
+
+    for (;;) {
+        pthread_mutex_lock(&l->mutex);
+        bool stop = l->stop;
+        pthread_mutex_unlock(&l->mutex);
+        if (stop)
+            return NULL;
+        bool ok = keep_registered(l) && send_posted(l);
+        if (!ok && l->conn)
+            lose_connection(l);
+        if (l->conn)
+            hear(l);
+        sleep_on(l);
+    }
+}
+
+/* --- its life --- */
+
+static belay_rc name_listener(struct pg_listener *l, struct belay_error *err)
+{
+    uint8_t id[16];
+    belay_rc rc = random_bytes(&l->s->config.random, id, sizeof(id), err);
+
+    if (rc)
+        return rc;
+    hex_encode(bytes_of(id, sizeof(id)), l->process);
+    (void)snprintf(l->channel, sizeof(l->channel), "belay1_%016llx",
+                   (unsigned long long)key_hash(bytes_str(l->s->schema)));
+    return BELAY_OK;
+}
+
+belay_rc pg_listener_open(struct pg_store *s, struct belay_error *err)
+{
+    if (s->pooler && !s->listen)
+        return BELAY_OK; /* a pooler's connection cannot listen: the safety timer serves */
+    struct pg_listener *l = calloc(1, sizeof(*l));
+    if (!l)
+        return err_no_memory(err, "wake-ups");
+    l->s = s;
+    (void)pthread_mutex_init(&l->mutex, NULL);
+    belay_rc rc = name_listener(l, err);
+    l->bell = rc ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (rc == BELAY_OK &&
+        (l->bell < 0 || pthread_create(&l->thread, NULL, listen_thread, l)))
+        rc = err_set(err, BELAY_UNAVAILABLE, "postgres: no thread for wake-ups");
+    if (rc) {
+        if (l->bell >= 0)
+            (void)close(l->bell);
+        free(l);
+        return rc;
+    }
+    s->listener = l;
+    wake_hub_on_listen(s->d.hub, begin_waiting, l);
+    return BELAY_OK;
+}
+
+void pg_listener_close(struct pg_store *s)
+{
+    struct pg_listener *l = s->listener;
+
+    if (!l)
+        return;
+    wake_hub_on_listen(s->d.hub, NULL, NULL);
+    pthread_mutex_lock(&l->mutex);
+    l->stop = true;
+    pthread_mutex_unlock(&l->mutex);
+    ring(l);
+    (void)pthread_join(l->thread, NULL);
+    pg_disconnect(l->conn);
+    (void)close(l->bell);
+    (void)pthread_mutex_destroy(&l->mutex);
+    free(l);
+    s->listener = NULL;
+}

@@ -1,0 +1,182 @@
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/drivers/postgres/impl.h"
+
+#define SAMPLE_EVERY_US ((int64_t)1000000)
+#define SAMPLE_OLD_US ((int64_t)10000000)
+#define PAUSE_MAX_US ((int64_t)60000000)
+
+/* --- connections --- */
+
+/* A pause of which a part is left to chance. */
+static int64_t jittered(struct pg_store *s, int64_t pause_us)
+{
+    uint8_t chance = 128;
+
+    if (random_bytes(&s->config.random, &chance, 1, NULL))
+        chance = 128;
+    return pause_us - pause_us * s->retry_jitter / 100 * chance / 255;
+}
+
+static belay_rc connect_again(struct pg_store *s, struct pg_conn **out,
+                              struct belay_error *err)
+{
+    struct belay_clock clock = clock_system();
+    int64_t pause_us = s->retry_first_us;
+    belay_rc rc = pg_connect(s, NULL, out, err);
+
+    for (unsigned i = 0; i < s->retries && rc == BELAY_UNAVAILABLE; i++) {
+        clock.sleep_us(clock.arg, jittered(s, pause_us));
+        pause_us *= s->retry_base;
+        if (pause_us > PAUSE_MAX_US)
+            pause_us = PAUSE_MAX_US;
+        rc = pg_connect(s, NULL, out, err);
+    }
+    return rc;
+}
+
+belay_rc pg_take(struct pg_store *s, struct pg_conn **out, struct belay_error *err)
+{
+    pthread_mutex_lock(&s->pool_mutex);
+    while (!s->idle && s->n_open >= s->pool_max)
+        pthread_cond_wait(&s->pool_cond, &s->pool_mutex);
+    struct pg_conn *c = s->idle;
+    if (c)
+        s->idle = c->next;
+    else
+        s->n_open++;
+    pthread_mutex_unlock(&s->pool_mutex);
+    if (c) {
+        *out = c;
+        return BELAY_OK;
+    }
+    belay_rc rc = connect_again(s, out, err);
+    if (rc) {
+        pthread_mutex_lock(&s->pool_mutex);
+        s->n_open--;
+        pthread_cond_signal(&s->pool_cond);
+        pthread_mutex_unlock(&s->pool_mutex);
+    }
+    return rc;
+}
+
+void pg_give_back(struct pg_store *s, struct pg_conn *c)
+{
+    bool bad = c->bad || c->open_txn || PQstatus(c->pg) != CONNECTION_OK;
+
+    if (bad)
+        pg_disconnect(c);
+    pthread_mutex_lock(&s->pool_mutex);
+    if (bad) {
+        s->n_open--;
+    } else {
+        c->next = s->idle;
+        s->idle = c;
+    }
+    pthread_cond_signal(&s->pool_cond);
+    pthread_mutex_unlock(&s->pool_mutex);
+}
+
+void pg_drop_idle(struct pg_store *s)
+{
+    pthread_mutex_lock(&s->pool_mutex);
+    struct pg_conn *idle = s->idle;
+    s->idle = NULL;
+    for (const struct pg_conn *c = idle; c; c = c->next)
+        s->n_open--;
+    pthread_cond_broadcast(&s->pool_cond);
+    pthread_mutex_unlock(&s->pool_mutex);
+    while (idle) {
+        struct pg_conn *next = idle->next;
+        pg_disconnect(idle);
+        idle = next;
+    }
+}
+
+/* --- the server's time --- */
+
+static int64_t mono_us(void)
+{
+    struct belay_clock clock = clock_system();
+
+    return clock.mono_us(clock.arg);
+}
+
+static const struct pg_sql *time_sql(struct pg_store *s)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text,
+                   "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8");
+    return pg_sql_of(s, &text);
+}
+
+struct pg_call *pg_ask_time(struct pg_store *s, struct pg_pipe *p,
+                            int64_t *out_asked_us)
+{
+    int64_t now_us = mono_us();
+
+    pthread_mutex_lock(&s->clock.mutex);
+    bool fresh =
+        s->clock.sampled_us > 0 && now_us - s->clock.sampled_us < SAMPLE_EVERY_US;
+    pthread_mutex_unlock(&s->clock.mutex);
+    *out_asked_us = now_us;
+    return fresh ? NULL : pg_add(p, time_sql(s), 0);
+}
+
+void pg_take_time(struct pg_store *s, const struct pg_call *c, int64_t asked_us)
+{
+    if (!c || !c->ok || PQntuples(c->result) != 1)
+        return;
+    int64_t now_us = mono_us(), half = (now_us - asked_us) / 2;
+
+    pthread_mutex_lock(&s->clock.mutex);
+    s->clock.sampled_us = now_us;
+    s->clock.offset_us = pg_i64(c->result, 0, 0) - (asked_us + half);
+    pthread_mutex_unlock(&s->clock.mutex);
+}
+
+/* A round trip for the time alone. */
+static belay_rc sample(struct pg_store *s, struct belay_error *err)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    enum pg_reached reached;
+    struct pg_conn *c = NULL;
+    struct pg_pipe p;
+
+    belay_rc rc = pg_take(s, &c, err);
+    if (rc)
+        return rc;
+    pg_pipe_init(&p, &arena);
+    int64_t asked_us = mono_us();
+    struct pg_call *call = pg_add(&p, time_sql(s), 0);
+    rc = pg_exchange(c, &p, &reached, err);
+    if (rc == BELAY_OK && !call->ok)
+        rc = pg_call_error(call, "the time", err);
+    if (rc == BELAY_OK)
+        pg_take_time(s, call, asked_us);
+    pg_pipe_clear(&p);
+    pg_give_back(s, c);
+    return rc;
+}
+
+belay_rc pg_now_ms(struct driver *d, void *attempt, int64_t *out,
+                   struct belay_error *err)
+{
+    struct pg_store *s = (struct pg_store *)d;
+    int64_t now_us = mono_us();
+    belay_rc rc = BELAY_OK;
+
+    (void)attempt;
+    pthread_mutex_lock(&s->clock.mutex);
+    bool old = s->clock.sampled_us == 0 || now_us - s->clock.sampled_us > SAMPLE_OLD_US;
+    pthread_mutex_unlock(&s->clock.mutex);
+    if (old)
+        rc = sample(s, err);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&s->clock.mutex);
+    *out = (mono_us() + s->clock.offset_us) / 1000;
+    pthread_mutex_unlock(&s->clock.mutex);
+    return BELAY_OK;
+}

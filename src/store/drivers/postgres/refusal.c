@@ -1,0 +1,133 @@
+/* Why a plan was refused: what is stored is looked at, and refuse.h says what that means
+ * (rule 3).  When there is no reason any more the plan met somebody: a conflict. */
+#include "store/drivers/postgres/impl.h"
+#include "store/refuse.h"
+
+struct look {
+    struct pg_store *s;
+    struct pg_conn *c;
+    const struct plan *plan;
+    struct plan_result *result;
+    struct belay_arena *a;
+};
+
+/* One number that a statement finds, or *found = false. */
+static belay_rc ask(const struct look *l, struct pg_pipe *p, struct pg_call *call,
+                    bool *found, int64_t *out, struct belay_error *err)
+{
+    enum pg_reached reached;
+    belay_rc rc = pg_exchange(l->c, p, &reached, err);
+
+    if (rc == BELAY_OK && !call->ok)
+        rc = pg_call_error(call, "looking after a refusal", err);
+    if (rc == BELAY_OK) {
+        *found = PQntuples(call->result) > 0;
+        *out = *found ? pg_i64(call->result, 0, 0) : 0;
+    }
+    pg_pipe_clear(p);
+    return rc;
+}
+
+static belay_rc look_rank(const struct look *l, const struct effect *e,
+                          struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    struct pg_pipe p;
+    int64_t rank = 0;
+    bool found = false;
+
+    pg_pipe_init(&p, l->a);
+    buf_append_str(&text, "SELECT rank FROM ");
+    pg_table(l->s, "rank", &text);
+    buf_append_str(&text, " WHERE ns = $1 AND idx = $2 AND member = $3");
+    struct pg_call *c = pg_add(&p, pg_sql_of(l->s, &text), 3);
+    pg_arg_bytes(&p, c, l->plan->ns);
+    pg_arg_bytes(&p, c, e->rank.index);
+    pg_arg_bytes(&p, c, e->rank.member);
+    belay_rc rc = ask(l, &p, c, &found, &rank, err);
+    return rc ? rc : refuse_rank(e, found ? &rank : NULL, err);
+}
+
+static belay_rc look_log(const struct look *l, size_t i, struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct effect *e = &l->plan->effects[i];
+    struct pg_pipe p;
+    int64_t tail = 0;
+    bool found;
+
+    if (!log_needs_tail(l->plan, i, &tail))
+        return refuse_log(e, tail, err);
+    pg_pipe_init(&p, l->a);
+    buf_append_str(&text, "SELECT coalesce(max(seq), 0) FROM ");
+    pg_table(l->s, "log", &text);
+    buf_append_str(&text, " WHERE ns = $1 AND stream = $2");
+    struct pg_call *c = pg_add(&p, pg_sql_of(l->s, &text), 2);
+    pg_arg_bytes(&p, c, l->plan->ns);
+    pg_arg_bytes(&p, c, e->log.stream);
+    belay_rc rc = ask(l, &p, c, &found, &tail, err);
+    return rc ? rc : refuse_log(e, tail, err);
+}
+
+static belay_rc look_counter(const struct look *l, size_t i, bool bounds,
+                             struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct effect *e = &l->plan->effects[i];
+    const struct row_type *type = e->counter.ref.type;
+    struct pg_pipe p;
+    int64_t stored = 0, value = 0;
+    bool found;
+
+    pg_pipe_init(&p, l->a);
+    buf_printf(&text, "SELECT coalesce(\"%s\", 0) FROM ",
+               type->columns[e->counter.column].name);
+    pg_table(l->s, type->name, &text);
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(type, 2, &text);
+    struct pg_call *c = pg_add(&p, pg_sql_of(l->s, &text), 1U + type->n_key);
+    pg_arg_key(&p, c, l->plan->ns, &e->counter.ref);
+    belay_rc rc = ask(l, &p, c, &found, &stored, err);
+    if (rc == BELAY_OK)
+        rc = refuse_counter(l->plan, l->result, i, found ? &stored : NULL, &value, err);
+    if (rc)
+        return rc;
+    int64_t *out = &l->result->effects[i].value;
+    *out = e->counter.amount > value ? e->counter.amount : value; /* a raise */
+    if (e->kind == EFFECT_ADD) {
+        rc = counter_add(e, value, out, err);
+        if (rc && !bounds)
+            return BELAY_OK; /* others come first */
+    }
+    return rc;
+}
+
+static bool is_rank_effect(const struct effect *e)
+{
+    return e->kind == EFFECT_RANK_ADD || e->kind == EFFECT_RANK_MOVE ||
+           e->kind == EFFECT_RANK_REMOVE;
+}
+
+belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
+                        const struct plan *plan, struct plan_result *result,
+                        struct belay_arena *a, struct belay_error *err)
+{
+    const struct look l = { s, conn, plan, result, a };
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < plan->n_effects && !rc; i++) {
+        if (is_rank_effect(&plan->effects[i]))
+            rc = look_rank(&l, &plan->effects[i], err);
+        else if (plan->effects[i].kind == EFFECT_LOG_APPEND)
+            rc = look_log(&l, i, err);
+    }
+    for (int bounds = 0; bounds < 2; bounds++) {
+        for (size_t i = 0; i < plan->n_effects && !rc; i++) {
+            if (is_counter_effect(&plan->effects[i]))
+                rc = look_counter(&l, i, bounds == 1, err);
+        }
+    }
+    if (rc == BELAY_OK)
+        result->conflict = true;
+    return rc;
+}

@@ -1,0 +1,101 @@
+#include <stdlib.h>
+
+#include "store/drivers/postgres/impl.h"
+
+/* --- texts that were used before --- */
+
+const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text)
+{
+    struct pg_texts *t = &s->texts;
+    uint64_t hash = key_hash(buf_view(text));
+    struct pg_sql *found = NULL;
+
+    buf_append_char(text, '\0');
+    if (text->failed)
+        return NULL;
+    pthread_mutex_lock(&t->mutex);
+    struct pg_sql **chain = &t->chain[hash % PG_SQL_CHAINS];
+    for (found = *chain; found; found = found->next) {
+        if (found->hash == hash && strcmp(found->text, (const char *)text->ptr) == 0)
+            break;
+    }
+    if (!found && t->n < PG_SQL_MAX) {
+        found = malloc(sizeof(*found) + text->len);
+        if (found) {
+            found->hash = hash;
+            found->number = t->n++;
+            memcpy(found->text, text->ptr, text->len);
+            found->next = *chain;
+            *chain = found;
+        }
+    }
+    pthread_mutex_unlock(&t->mutex);
+    buf_reset(text);
+    return found;
+}
+
+void pg_texts_release(struct pg_texts *t)
+{
+    for (unsigned i = 0; i < PG_SQL_CHAINS; i++) {
+        while (t->chain[i]) {
+            struct pg_sql *next = t->chain[i]->next;
+            free(t->chain[i]);
+            t->chain[i] = next;
+        }
+    }
+    (void)pthread_mutex_destroy(&t->mutex);
+}
+
+/* --- pieces of texts --- */
+
+void pg_table(const struct pg_store *s, const char *name, struct buf *out)
+{
+    buf_printf(out, "\"%s\".\"belay_%s\"", s->schema, name);
+}
+
+const char *pg_type_name(enum value_kind kind)
+{
+    switch (kind) {
+    case VALUE_I64:
+        return "bigint";
+    case VALUE_BYTES:
+        return "bytea";
+    case VALUE_JSON: /* compared by its bytes, which the server's own types change */
+    case VALUE_TEXT:
+    case VALUE_NULL:
+        break;
+    }
+    return "text";
+}
+
+void pg_columns(const struct row_type *type, unsigned n, const char *prefix,
+                struct buf *out)
+{
+    for (unsigned i = 0; i < n; i++)
+        buf_printf(out, "%s%s\"%s\"", i > 0 ? ", " : "", prefix, type->columns[i].name);
+}
+
+void pg_unnest_keys(const struct row_type *type, unsigned first, struct buf *out)
+{
+    buf_append_str(out, "unnest(");
+    for (unsigned i = 0; i < type->n_key; i++)
+        buf_printf(out, "%s$%u::%s[]", i > 0 ? ", " : "", first + i,
+                   pg_type_name(type->columns[i].type));
+}
+
+void pg_key_match(const struct row_type *type, const char *a, const char *b,
+                  struct buf *out)
+{
+    if (type->n_key == 0)
+        buf_append_str(out, "true");
+    for (unsigned i = 0; i < type->n_key; i++)
+        buf_printf(out, "%s%s.\"%s\" = %s.\"%s\"", i > 0 ? " AND " : "", a,
+                   type->columns[i].name, b, type->columns[i].name);
+}
+
+void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)
+{
+    buf_append_str(out, "ns = $1");
+    for (unsigned i = 0; i < type->n_key; i++)
+        buf_printf(out, " AND \"%s\" = $%u", type->columns[i].name, first + i);
+}

@@ -1,0 +1,51 @@
+/* lease.h - leases in rows: reading them, granting, renewing, letting go.
+ *
+ * Which columns they are is declared once (LEASE_* of schema.h); a noun says at which
+ * column its lease begins.  The rules are policy/lease.h's.
+ */
+#ifndef WORK_LEASE_H
+#define WORK_LEASE_H
+
+#include "policy/lease.h"
+#include "store/txn.h"
+
+/* Who is granted a lease; everything may be empty but the owner. */
+struct lease_holder {
+    struct bytes owner;
+    struct bytes principal;          /* who asked, as the door knows it */
+    struct bytes host, boot, member; /* the incarnation: host id, boot id, ... */
+    int64_t pid, process_start;      /* ... 0: not known */
+};
+
+/* A grant, decided. */
+struct lease_grant {
+    struct lease_holder holder;
+    struct bytes token, id; /* id: LEASE_ID_HEX digits, drawn before the body */
+    int64_t fence, claimed_at_ms, expires_at_ms;
+};
+
+/* 128 random bits in hex, for a grant. */
+MUST_USE belay_rc lease_id_make(struct store *s, char out[LEASE_ID_HEX + 1],
+                                struct belay_error *err);
+
+/* The lease of a row; its bytes are the row's. */
+struct lease lease_of(const struct row *row, unsigned base);
+
+/* What a grant changes, as changes to put; returns how many (LEASE_COLUMNS at most). */
+size_t lease_grant_changes(const struct lease_grant *g, unsigned base,
+                           struct change out[LEASE_COLUMNS]);
+/* Letting go: everything but the fence becomes NULL. */
+size_t lease_release_changes(unsigned base, struct change out[LEASE_COLUMNS]);
+
+/* The epoch of the namespace, guarded: grants and checks are void when it is raised. */
+MUST_USE belay_rc lease_epoch(struct txn *t, int64_t *out);
+
+/* The fence of the next grant after `last`; floor as fence_next.  out_of_range, reason
+ * fence, when there is none left. */
+MUST_USE belay_rc lease_next_fence(struct txn *t, int64_t last, int64_t floor,
+                                   int64_t epoch, int64_t *out);
+
+/* lease_lost with its reason, about `what` ("claim qwc:1:1"). */
+belay_rc lease_lost(struct txn *t, const char *reason, const char *what);
+
+#endif /* WORK_LEASE_H */

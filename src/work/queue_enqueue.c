@@ -1,0 +1,402 @@
+/* The inbox, and how batches enter it. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "work/queue_rows.h"
+
+belay_rc queue_check_session(const char *id, struct belay_error *err)
+{
+    if (id && bytes_is_id(bytes_str(id), SESSION_ID_MAX))
+        return BELAY_OK;
+    return err_reason(err, BELAY_INVALID, "session_id",
+                      "session id: must be 1 to %d bytes of UTF-8 without control "
+                      "characters",
+                      SESSION_ID_MAX);
+}
+
+/* --- an inbox --- */
+
+static bool name_make(struct bytes *out, const char *prefix, struct bytes session,
+                      struct belay_arena *a)
+{
+    struct bytes head = bytes_str(prefix);
+    uint8_t *name = arena_alloc(a, head.len + session.len);
+
+    if (!name)
+        return false;
+    memcpy(name, head.ptr, head.len);
+    memcpy(name + head.len, session.ptr, session.len);
+    *out = bytes_of(name, head.len + session.len);
+    return true;
+}
+
+bool inbox_names(struct inbox *out, struct bytes session, struct belay_arena *a)
+{
+    *out = (struct inbox){ .session = session };
+    return name_make(&out->ready, READY_INDEX, session, a) &&
+           name_make(&out->due, DUE_INDEX, session, a) &&
+           name_make(&out->topic, "inbox/", session, a);
+}
+
+belay_rc inbox_get(struct txn *t, struct inbox *in)
+{
+    struct value key = value_text(in->session);
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_inbox, &key, &row);
+    if (rc)
+        return rc;
+
+    in->exists = row != NULL;
+    in->deleted =
+        row && bytes_eq(row_bytes(row, INBOX_STATE), bytes_str(SESSION_DELETED));
+    in->last_seq = row ? row_i64(row, INBOX_LAST_SEQ, 0) : 0;
+    in->first_seq = row ? row_i64(row, INBOX_FIRST_SEQ, 1) : 1;
+    in->batches = row ? row_i64(row, INBOX_BATCHES, 0) : 0;
+    in->changes = row ? row_i64(row, INBOX_CHANGES, 0) : 0;
+    bool sound = in->last_seq >= 0 && in->last_seq < RANK_MAX && in->first_seq >= 1 &&
+                 in->first_seq <= in->last_seq + 1 && in->batches >= 0 &&
+                 in->batches <= in->last_seq && in->changes >= 0 &&
+                 in->changes < INT64_MAX;
+    if (sound)
+        return BELAY_OK;
+    return txn_fail(t, BELAY_CORRUPT, "inbox",
+                    "inbox %.*s: it says %lld batches, from %lld to %lld",
+                    (int)in->session.len, (const char *)in->session.ptr,
+                    (long long)in->batches, (long long)in->first_seq,
+                    (long long)in->last_seq);
+}
+
+belay_rc inbox_open(struct txn *t, struct inbox *out, struct bytes session)
+{
+    if (!inbox_names(out, session, txn_arena(t)))
+        return err_no_memory(txn_error(t), "an inbox");
+    return inbox_get(t, out);
+}
+
+belay_rc inbox_put(struct txn *t, struct inbox *in)
+{
+    in->changes++;
+    const struct value v[INBOX_COLUMNS] = {
+        [INBOX_SESSION] = value_text(in->session),
+        [INBOX_LAST_SEQ] = value_i64(in->last_seq),
+        [INBOX_BATCHES] = value_i64(in->batches),
+        [INBOX_CHANGES] = value_i64(in->changes),
+        [INBOX_STATE] = in->deleted ? value_str(SESSION_DELETED) : value_null(),
+        [INBOX_FIRST_SEQ] = value_i64(in->first_seq),
+    };
+    const struct change changes[] = { { INBOX_LAST_SEQ, v[INBOX_LAST_SEQ] },
+                                      { INBOX_BATCHES, v[INBOX_BATCHES] },
+                                      { INBOX_CHANGES, v[INBOX_CHANGES] },
+                                      { INBOX_STATE, v[INBOX_STATE] },
+                                      { INBOX_FIRST_SEQ, v[INBOX_FIRST_SEQ] } };
+    if (in->exists)
+        return txn_put(t, &row_inbox, v, changes, COUNT_OF(changes));
+    in->exists = true;
+    return txn_insert(t, &row_inbox, v);
+}
+
+belay_rc inbox_gone(struct txn *t, const struct inbox *in)
+{
+    belay_rc rc =
+        txn_fail(t, BELAY_WRONG_STATE, "deleted", "session %.*s: it was deleted",
+                 (int)in->session.len, (const char *)in->session.ptr);
+
+    err_entity(txn_error(t), in->session);
+    return rc;
+}
+
+/* --- drafts --- */
+
+static belay_rc check_draft(const struct belay_draft *d, struct belay_error *err)
+{
+    bool grouped = d->merge == BELAY_MERGE_GROUP;
+    belay_rc rc = queue_check_session(d->session_id, err);
+
+    if (rc)
+        return rc;
+    if (d->source_key && !bytes_is_id(bytes_str(d->source_key), SOURCE_KEY_MAX))
+        return err_reason(err, BELAY_INVALID, "source_key",
+                          "source key: must be 1 to %d bytes of UTF-8 without control "
+                          "characters",
+                          SOURCE_KEY_MAX);
+    if (!delivery_name(d->delivery))
+        return err_reason(err, BELAY_INVALID, "delivery",
+                          "delivery: must be earliest_safe_boundary or "
+                          "after_current_turn_commit");
+    if (!slot_name(d->slot))
+        return err_reason(err, BELAY_INVALID, "slot",
+                          "slot: must be join or exclusive");
+    if (grouped != (d->merge_group != NULL))
+        return err_reason(err, BELAY_INVALID, "merge",
+                          "merge: a group has a merge_group, and nothing else has");
+    if (grouped && !bytes_is_id(bytes_str(d->merge_group), MERGE_GROUP_MAX))
+        return err_reason(err, BELAY_INVALID, "merge",
+                          "merge group: must be 1 to %d bytes of UTF-8 without control "
+                          "characters",
+                          MERGE_GROUP_MAX);
+    if (d->available_at_ms < 0)
+        return err_reason(err, BELAY_INVALID, "available_at",
+                          "available at: %lld is before the beginning of time",
+                          (long long)d->available_at_ms);
+    return BELAY_OK;
+}
+
+static belay_rc too_large(size_t len, struct belay_error *err)
+{
+    belay_rc rc = err_reason(err, BELAY_INVALID, "too_large",
+                             "payloads: %zu bytes, a batch has at most %zu", len,
+                             BATCH_BYTES_MAX);
+
+    err_numbers(err, (int64_t)BATCH_BYTES_MAX, (int64_t)len);
+    return rc;
+}
+
+static belay_rc check_sizes(const struct belay_draft *d, struct belay_error *err)
+{
+    size_t len = 0;
+
+    for (size_t i = 0; i < d->n_payloads; i++) {
+        if (!d->payloads[i])
+            return err_reason(err, BELAY_INVALID, "payload", "payload %zu: is none", i);
+        len += strlen(d->payloads[i]);
+        if (len > BATCH_BYTES_MAX)
+            return too_large(len, err);
+    }
+    return BELAY_OK;
+}
+
+/* One payload in canonical form behind what is in `out`. */
+static belay_rc add_payload(const char *text, struct buf *out, struct belay_error *err)
+{
+    CLEANUP(json_decrefp) json_t *value = NULL;
+    belay_rc rc = json_read(bytes_str(text), BATCH_BYTES_MAX, &value, err);
+
+    return rc ? rc : json_write(value, out, err);
+}
+
+static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
+                           struct bytes *out, struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf items = { 0 };
+    struct belay_error why = { .code = 0 };
+    belay_rc rc = check_sizes(d, err);
+
+    buf_append_char(&items, '[');
+    for (size_t i = 0; i < d->n_payloads && rc == BELAY_OK; i++) {
+        if (i > 0)
+            buf_append_char(&items, ',');
+        rc = add_payload(d->payloads[i], &items, &why);
+        if (rc == BELAY_INVALID)
+            return err_reason(err, rc, "payload", "payload %zu: %s", i, why.message);
+        if (rc)
+            return err_set(err, rc, "%s", why.message);
+    }
+    if (rc)
+        return rc;
+    buf_append_char(&items, ']');
+    if (items.failed || !arena_copy(a, buf_view(&items), out))
+        return err_no_memory(err, "payloads");
+    size_t len = items.len - 2 - (d->n_payloads > 0 ? d->n_payloads - 1 : 0);
+    return len > BATCH_BYTES_MAX ? too_large(len, err) : BELAY_OK;
+}
+
+belay_rc queue_prepare(const struct belay_draft *draft, struct belay_arena *a,
+                       struct queue_entry *out, struct belay_error *err)
+{
+    const char *group = draft->merge_group ? draft->merge_group : "";
+    struct queue_entry e = { .delivery = draft->delivery,
+                             .slot = draft->slot,
+                             .merge = draft->merge,
+                             .available_at_ms = draft->available_at_ms };
+    belay_rc rc = check_draft(draft, err);
+    if (rc)
+        return rc;
+
+    e.session = bytes_str(draft->session_id);
+    if (draft->source_key)
+        e.source_key = bytes_str(draft->source_key);
+    if (e.available_at_ms > TIME_MAX_MS)
+        e.available_at_ms = TIME_MAX_MS;
+    rc = merge_key_make(e.merge, bytes_str(group), &e.merge_key, a, err);
+    if (rc == BELAY_OK)
+        rc = make_items(draft, a, &e.items, err);
+    if (rc == BELAY_OK)
+        *out = e;
+    return rc;
+}
+
+/* --- entering --- */
+
+/* Reads the inbox and the lookup by source key together; *out_source NULL: nothing has
+ * that key. */
+static belay_rc look_up(struct txn *t, const struct queue_entry *e, struct inbox *in,
+                        const struct row **out_source)
+{
+    struct value key[] = { value_text(e->session), value_text(e->source_key) };
+    const struct row_want wants[] = { { &row_inbox, key }, { &row_batch_source, key } };
+    const struct row *rows[COUNT_OF(wants)] = { NULL };
+    belay_rc rc = txn_get_many(t, wants, e->source_key.ptr ? 2 : 1, rows);
+
+    *out_source = rows[1];
+    return rc ? rc : inbox_open(t, in, e->session);
+}
+
+static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t seq,
+                             int64_t now_ms, const char *batch_id)
+{
+    struct value session = value_text(e->session), id = value_str(batch_id);
+    bool waits = e->available_at_ms > now_ms;
+    const struct value batch[BATCH_COLUMNS] = {
+        [BATCH_SESSION] = session,
+        [BATCH_SEQ] = value_i64(seq),
+        [BATCH_ID] = id,
+        [BATCH_SOURCE_KEY] =
+            e->source_key.ptr ? value_text(e->source_key) : value_null(),
+        [BATCH_DELIVERY] = value_str(delivery_name(e->delivery)),
+        [BATCH_SLOT] = value_str(slot_name(e->slot)),
+        [BATCH_MERGE_KEY] = value_json(e->merge_key),
+        [BATCH_AVAILABLE_AT_MS] = value_i64(e->available_at_ms),
+        [BATCH_ENQUEUED_AT_MS] = value_i64(now_ms),
+        [BATCH_DUE_AT_MS] = waits ? value_i64(e->available_at_ms) : value_null(),
+        [BATCH_LEASE + LEASE_FENCE] = value_i64(0),
+    };
+    const struct value payload[PAYLOAD_COLUMNS] = { session, value_i64(seq),
+                                                    value_json(e->items) };
+    const struct value name[BATCH_NAME_COLUMNS] = { session, id, value_i64(seq) };
+    const struct value source[BATCH_SOURCE_COLUMNS] = { session,
+                                                        value_text(e->source_key),
+                                                        value_i64(seq) };
+    belay_rc rc = txn_insert(t, &row_batch, batch);
+
+    if (rc == BELAY_OK)
+        rc = txn_insert(t, &row_batch_payload, payload);
+    if (rc == BELAY_OK)
+        rc = txn_insert(t, &row_batch_name, name);
+    if (rc == BELAY_OK && e->source_key.ptr)
+        rc = txn_insert(t, &row_batch_source, source);
+    return rc;
+}
+
+static belay_rc add_batch(struct txn *t, const struct queue_entry *e, struct inbox *in,
+                          int64_t *out_seq)
+{
+    char batch_id[BATCH_ID_LEN + 1];
+    int64_t now_ms = 0, seq = in->last_seq + 1;
+    belay_rc rc = txn_now(t, &now_ms);
+
+    if (rc == BELAY_OK && seq >= RANK_MAX)
+        rc = txn_fail(t, BELAY_OUT_OF_RANGE, "enqueue_seq",
+                      "session %.*s: its last sequence was given out",
+                      (int)in->session.len, (const char *)in->session.ptr);
+    if (rc == BELAY_OK) /* Q4: with the sequence, two of one millisecond differ */
+        rc = batch_id_make(e->session, e->source_key, now_ms, seq, batch_id,
+                           txn_arena(t), txn_error(t));
+    if (rc == BELAY_OK)
+        rc = insert_batch(t, e, seq, now_ms, batch_id);
+    if (rc == BELAY_OK)
+        rc = batch_rank(t, in, seq,
+                        e->available_at_ms > now_ms ? e->available_at_ms : BATCH_READY);
+    if (rc)
+        return rc;
+    in->last_seq = seq;
+    if (in->batches++ == 0)
+        in->first_seq = seq;
+    *out_seq = seq;
+    rc = inbox_put(t, in);
+    return rc ? rc : txn_wake(t, in->topic);
+}
+
+/* The batch that a lookup by source key names. */
+static belay_rc existing_batch(struct txn *t, const struct row *source,
+                               const struct row **out)
+{
+    struct batch_key key = batch_key(row_bytes(source, BATCH_SOURCE_SESSION),
+                                     row_i64(source, BATCH_SOURCE_SEQ, 0));
+    const struct row_want wants[] = { { &row_batch, key.v },
+                                      { &row_batch_payload, key.v } };
+    const struct row *rows[COUNT_OF(wants)];
+    belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
+    if (rc)
+        return rc;
+
+    *out = rows[0];
+    if (rows[0])
+        return BELAY_OK;
+    rc = txn_fail(t, BELAY_CORRUPT, "source_key",
+                  "batch %lld: is looked up by a source key and has no row",
+                  (long long)key.v[1].i);
+    err_entity(txn_error(t), row_bytes(source, BATCH_SOURCE_NAME));
+    return rc;
+}
+
+belay_rc queue_enqueue_in(struct txn *t, const struct queue_entry *e, int64_t *out_seq,
+                          const struct row **out_existing)
+{
+    const struct row *source;
+    struct inbox in = { .exists = false };
+    belay_rc rc = look_up(t, e, &in, &source);
+
+    *out_existing = NULL;
+    if (rc)
+        return rc;
+    if (in.deleted)
+        return inbox_gone(t, &in);
+    if (!source)
+        return add_batch(t, e, &in, out_seq);
+    *out_seq = row_i64(source, BATCH_SOURCE_SEQ, 0);
+    return existing_batch(t, source, out_existing);
+}
+
+struct enqueueing {
+    const struct queue_entry *entry;
+    const char *session_id;
+    struct belay_enqueued out;
+};
+
+static belay_rc enqueue_body(struct txn *t, void *arg)
+{
+    struct enqueueing *q = arg;
+    struct belay_batch *batch = arena_alloc(txn_arena(t), sizeof(*batch));
+    const struct row *existing, *row, *payload;
+    int64_t seq = 0;
+
+    if (!batch)
+        return err_no_memory(txn_error(t), "a batch");
+    belay_rc rc = queue_enqueue_in(t, q->entry, &seq, &existing);
+    struct batch_key key = batch_key(q->entry->session, seq);
+    if (rc == BELAY_OK)
+        rc = txn_get(t, &row_batch, key.v, &row);
+    if (rc == BELAY_OK)
+        rc = txn_get(t, &row_batch_payload, key.v, &payload);
+    if (rc == BELAY_OK)
+        rc = batch_decode(row, payload, q->session_id, txn_arena(t), batch,
+                          txn_error(t));
+    if (rc)
+        return rc;
+    q->out = (struct belay_enqueued){
+        .batch = batch,
+        .replayed = existing != NULL,
+        .payload_mismatch =
+            existing && !bytes_eq(row_bytes(payload, PAYLOAD_ITEMS), q->entry->items),
+    };
+    return BELAY_OK;
+}
+
+belay_rc queue_enqueue(struct space *sp, const struct belay_draft *draft,
+                       struct belay_arena *a, struct belay_enqueued *out,
+                       struct belay_error *err)
+{
+    struct queue_entry entry;
+    struct enqueueing q = { .entry = &entry };
+    struct bytes session_id;
+    belay_rc rc = queue_prepare(draft, a, &entry, err);
+    if (rc)
+        return rc;
+
+    if (!arena_copy(a, entry.session, &session_id))
+        return err_no_memory(err, "a batch");
+    q.session_id = (const char *)session_id.ptr;
+    rc = txn_run(sp, enqueue_body, &q, NULL, a, err);
+    if (rc == BELAY_OK)
+        *out = q.out;
+    return rc;
+}

@@ -1,0 +1,130 @@
+/* A pick gives what it was asked for and locks what it gives, whatever way the server
+ * finds it (L8). */
+#include "pg.h"
+
+#define MEMBERS 100
+#define PICKERS 5
+#define LIMIT 7
+
+static const char *const ways[] = {
+    "-c enable_indexscan=off -c enable_indexonlyscan=off",
+    "-c enable_indexscan=off -c enable_indexonlyscan=off -c enable_bitmapscan=off",
+    "-c enable_nestloop=off",
+    "-c enable_nestloop=off -c enable_hashjoin=off",
+    "-c enable_nestloop=off -c enable_mergejoin=off",
+    "-c enable_seqscan=off -c enable_sort=off",
+    "-c enable_material=off -c enable_memoize=off",
+    "-c plan_cache_mode=force_generic_plan",
+    "-c plan_cache_mode=force_custom_plan -c from_collapse_limit=1"
+    " -c join_collapse_limit=1",
+    "-c random_page_cost=0 -c cpu_tuple_cost=100",
+    "-c parallel_setup_cost=0 -c parallel_tuple_cost=0 -c "
+    "min_parallel_table_scan_size=0",
+};
+
+/* Members of three indexes in turn, and the things that they name. */
+static belay_rc fill(struct txn *t, void *arg)
+{
+    int first = *(int *)arg;
+    belay_rc rc = BELAY_OK;
+    char name[16], index[4];
+
+    for (int i = first; i < first + 50 && rc == BELAY_OK; i++) {
+        (void)snprintf(name, sizeof(name), "m%04d", i);
+        (void)snprintf(index, sizeof(index), "i%d", i % 3);
+        rc = txn_rank_add(t, bytes_str("all"), i, bytes_str(name));
+        if (rc == BELAY_OK)
+            rc = txn_rank_add(t, bytes_str(index), i, bytes_str(name));
+        if (rc == BELAY_OK)
+            rc = thing_insert(t, name, i);
+    }
+    return rc;
+}
+
+/* Pickers one after the other: each gets the next members, so no more were locked than
+ * were given. */
+static void pick_in_turn(struct harness *h, const struct bytes *indexes, size_t n)
+{
+    struct fetch fetch = { .type = &row_thing };
+    struct scan scan = { .indexes = indexes,
+                         .n_indexes = n,
+                         .max_rank = RANK_MAX,
+                         .limit = LIMIT,
+                         .fetch = &fetch,
+                         .n_fetch = 1 };
+    struct raw picker[PICKERS];
+
+    for (size_t i = 0; i < PICKERS; i++) {
+        struct read q = { .kind = READ_RANK, .rank = { .scan = &scan, .hold = true } };
+        raw_begin(&picker[i], h);
+        CHECK_RC(h, raw_read(&picker[i], &q), BELAY_OK);
+        if (!TAP_EQ(h->t, q.rank.out.n, LIMIT))
+            continue;
+        for (size_t k = 0; k < LIMIT; k++) {
+            const struct hit *hit = &q.rank.out.hit[k];
+            TAP_EQ(h->t, hit->rank, i * LIMIT + k);
+            TAP_OK(h->t, hit->rows[0] && hit->rows[0]->v[THING_N].i == hit->rank);
+        }
+    }
+    for (size_t i = 0; i < PICKERS; i++)
+        raw_end(&picker[i]);
+}
+
+static void analyze(const struct harness *h)
+{
+    char words[256], schema[PG_SCHEMA_MAX];
+
+    pg_schema_of(h->dir, schema);
+    (void)snprintf(words, sizeof(words),
+                   "ANALYZE %s.belay_rank; ANALYZE %s.belay_thing", schema, schema);
+    TAP_OK(h->t, pg_test_run(pg_test_url(), words));
+}
+
+/* In each way; statistics: of the empty tables, or of what is there. */
+static void all_ways(struct tap *t, bool stale)
+{
+    const struct bytes all = bytes_str("all");
+    const struct bytes parts[] = { bytes_str("i0"), bytes_str("i1"), bytes_str("i2") };
+    CLEANUP(harness_close) struct harness h;
+
+    pg_setup_reset(pg_test_url());
+    if (!harness_open(&h, t, 0))
+        return;
+    if (stale)
+        analyze(&h);
+    for (int first = 0; first < MEMBERS; first += 50)
+        CHECK_RC(&h, harness_run(&h, fill, &first), BELAY_OK);
+    if (!stale)
+        analyze(&h);
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        unsigned failed = t->failed;
+        pg_setup.settings = ways[i];
+        if (!harness_reopen(&h))
+            continue;
+        for (int again = 0; again < 2; again++) {
+            pick_in_turn(&h, &all, 1);
+            pick_in_turn(&h, parts, COUNT_OF(parts));
+        }
+        if (t->failed > failed)
+            printf("# with %s\n", ways[i]);
+    }
+}
+
+static void stale(struct tap *t)
+{
+    all_ways(t, true);
+}
+
+static void fresh(struct tap *t)
+{
+    all_ways(t, false);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        { "planner: picks are exact while its statistics are stale", stale },
+        { "planner: picks are exact while its statistics are fresh", fresh },
+    };
+    return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
+}

@@ -1,0 +1,317 @@
+/* Several programs on one schema: who makes it, who may use it, who wakes whom. */
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "pg.h"
+
+#define PROCESSES 16
+
+static belay_rc open_in(const char *dir, struct driver **out, struct belay_error *err)
+{
+    const struct driver_config config = { .schema = &schema_things,
+                                          .clock = clock_system(),
+                                          .random = random_system() };
+
+    return pg_driver.open(&config, dir, out, err);
+}
+
+/* --- making the schema --- */
+
+/* Opens when the others do; its exit status is the code. */
+static pid_t open_aside(const char *dir, unsigned i, const int go[2])
+{
+    struct belay_error err = { .code = 0 };
+    struct driver *d = NULL;
+    char byte;
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    (void)close(go[1]);
+    if (read(go[0], &byte, 1) < 0) /* until the parent has closed it */
+        _exit(99);
+    belay_rc rc = open_in(dir, &d, &err);
+    if (rc)
+        printf("# process %u: %s\n", i, err.message);
+    (void)fflush(stdout);
+    driver_close(d);
+    _exit((int)rc);
+}
+
+static void many_come_first(struct tap *t)
+{
+    pid_t pid[PROCESSES];
+    int go[2], status;
+
+    pg_setup_reset(pg_test_url());
+    if (!TAP_OK(t, pipe(go) == 0))
+        return;
+    (void)fflush(stdout);
+    for (unsigned i = 0; i < PROCESSES; i++)
+        pid[i] = open_aside("many_come_first", i, go);
+    (void)close(go[0]);
+    (void)close(go[1]);
+    for (unsigned i = 0; i < PROCESSES; i++) {
+        TAP_OK(t, pid[i] > 0 && waitpid(pid[i], &status, 0) == pid[i]);
+        TAP_OK(t, WIFEXITED(status) && WEXITSTATUS(status) == BELAY_OK);
+    }
+    pg_driver.forget("many_come_first");
+}
+
+/* Statements in which every %s is the schema of the directory. */
+static bool run_in(const char *dir, const char *words)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    char schema[PG_SCHEMA_MAX];
+
+    pg_schema_of(dir, schema);
+    for (const char *at = words; *at; at++) {
+        if (at[0] == '%' && at[1] == 's') {
+            buf_append_str(&text, schema);
+            at++;
+        } else {
+            buf_append_char(&text, *at);
+        }
+    }
+    buf_append_char(&text, '\0');
+    return pg_test_run(pg_test_url(), (const char *)text.ptr);
+}
+
+static void checks_the_format(struct tap *t)
+{
+    struct belay_error err = { .code = 0 };
+    struct driver *d = NULL;
+
+    pg_setup_reset(pg_test_url());
+    TAP_OK(t, run_in("format", "CREATE SCHEMA %s; CREATE TABLE %s.customers (id int)"));
+    TAP_EQ(t, open_in("format", &d, &err), BELAY_UNSUPPORTED_FORMAT);
+    TAP_OK(t, strstr(err.message, "another program"));
+    TAP_OK(t, run_in("format", "DROP TABLE %s.customers"));
+    if (TAP_EQ(t, open_in("format", &d, &err), BELAY_OK))
+        driver_close(d);
+    TAP_OK(t, run_in("format", "UPDATE %s.belay_layout SET layout = 2"));
+    TAP_EQ(t, open_in("format", &d, &err), BELAY_UNSUPPORTED_FORMAT);
+    TAP_EQ(t, err.expected, 1);
+    TAP_EQ(t, err.actual, 2);
+    pg_driver.forget("format");
+}
+
+/* A dictionary that has grown since the tables were made. */
+static void adds_columns(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+
+    pg_setup_reset(pg_test_url());
+    if (!harness_open(&h, t, 0))
+        return;
+    thing_set(&h, "a", 1);
+    TAP_OK(t, run_in(h.dir, "ALTER TABLE %s.belay_thing DROP COLUMN text;"
+                            " DROP TABLE %s.belay_part"));
+    TAP_OK(t, harness_reopen(&h));
+    TAP_EQ(t, thing_n(&h, "a"), 1);
+    thing_set(&h, "b", 2);
+    TAP_EQ(t, thing_n(&h, "b"), 2);
+}
+
+/* --- roles, as the manual grants them --- */
+
+static const char roles[] =
+    "DROP ROLE IF EXISTS t_engine; DROP ROLE IF EXISTS t_reader;"
+    " CREATE ROLE t_engine LOGIN; CREATE ROLE t_reader LOGIN";
+static const char grants[] =
+    "GRANT USAGE ON SCHEMA %s TO t_engine, t_reader;"
+    " GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO t_engine;"
+    " GRANT SELECT ON ALL TABLES IN SCHEMA %s TO t_reader";
+
+/* The server's URL with another user. */
+static void url_of(const char *user, char out[PG_URL_MAX])
+{
+    const char *rest = strchr(pg_test_url(), '@');
+
+    (void)snprintf(out, PG_URL_MAX, "postgres://%s%s", user, rest ? rest : "");
+}
+
+static void roles_are_enough(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    char engine[PG_URL_MAX], reader[PG_URL_MAX];
+
+    url_of("t_engine", engine);
+    url_of("t_reader", reader);
+    pg_setup_reset(pg_test_url());
+    TAP_OK(t, pg_test_run(pg_test_url(), roles));
+    if (!harness_open(&h, t, 0))
+        return;
+    thing_set(&h, "a", 1);
+    TAP_OK(t, run_in(h.dir, grants));
+
+    pg_setup.url = engine;
+    if (TAP_OK(t, harness_reopen(&h))) {
+        thing_set(&h, "a", 2);
+        thing_set(&h, "b", 1);
+        thing_drop(&h, "b");
+    }
+    pg_setup.url = reader;
+    if (TAP_OK(t, harness_reopen(&h))) {
+        struct deed d = { .id = "a" };
+        TAP_EQ(t, thing_n(&h, "a"), 2);
+        CHECK_RC(&h, harness_run(&h, deed_body, &d), BELAY_DENIED);
+    }
+    TAP_OK(t, run_in(h.dir, "DROP OWNED BY t_engine, t_reader"));
+    TAP_OK(t, pg_test_run(pg_test_url(), "DROP ROLE t_engine; DROP ROLE t_reader"));
+}
+
+/* --- settings of the server that must not matter --- */
+
+struct isolation {
+    struct harness *h;
+    struct deed deed;
+    unsigned failed[4];
+};
+
+static void do_fifty(void *arg, unsigned i)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct isolation *c = arg;
+
+    for (int n = 0; n < 50; n++) {
+        struct deed d = c->deed;
+        struct belay_error err = { .code = 0 };
+        arena_reset(&arena);
+        belay_rc rc = txn_run(c->h->space, deed_body, &d, NULL, &arena, &err);
+        if (rc && c->failed[i]++ == 0)
+            printf("# %s: %s\n", belay_error_info((int)rc)->name, err.message);
+    }
+}
+
+static void any_isolation(struct tap *t)
+{
+    static const char *const levels[] = {
+        "-c default_transaction_isolation=serializable",
+        "-c default_transaction_isolation=repeatable\\ read",
+        "-c default_transaction_isolation=read\\ uncommitted",
+        ("-c default_transaction_deferrable=on -c default_transaction_isolation="
+         "serializable"),
+    };
+
+    for (size_t i = 0; i < COUNT_OF(levels); i++) {
+        CLEANUP(harness_close) struct harness h;
+        struct isolation c = { .h = &h };
+        bool more = true;
+
+        pg_setup_reset(pg_test_url());
+        pg_setup.settings = levels[i];
+        if (!harness_open(&h, t, HARNESS_REAL_TIME))
+            return;
+        deed_found(&h, &c.deed, 0);
+        crew_run(t, COUNT_OF(c.failed), do_fifty, &c);
+        for (size_t k = 0; k < COUNT_OF(c.failed); k++)
+            TAP_EQ(t, c.failed[k], 0);
+        TAP_EQ(t, deed_times(&h, &c.deed), 200);
+        while (more && !driver_erase(h.driver, bytes_str("default"), 100, &more, NULL))
+            continue;
+        TAP_OK(t, !more);
+    }
+}
+
+/* --- wake-ups --- */
+
+/* Waits for a topic; its exit status tells how that ended. */
+static pid_t wait_aside(const char *dir, int ready)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct belay_clock clock = clock_system();
+    struct store_options options = { .schema = &schema_things,
+                                     .clock = clock,
+                                     .random = random_system() };
+    struct bytes topic = bytes_str("topic");
+    struct listener *l = NULL;
+    struct store *store = NULL;
+    struct space *space = NULL;
+    struct driver *d = NULL;
+    pid_t pid = fork();
+
+    if (pid != 0)
+        return pid;
+    belay_rc rc = open_in(dir, &d, NULL);
+    if (rc == BELAY_OK)
+        rc = store_open(&store, d, &options, NULL);
+    if (rc == BELAY_OK)
+        rc = store_space(store, bytes_str("default"), &space, NULL);
+    if (rc == BELAY_OK)
+        rc = space_listen(space, &topic, 1, NULL, &arena, &l, NULL);
+    while (rc == BELAY_OK && listener_poll(l))
+        continue; /* what it was woken for while it connected */
+    if (rc || write(ready, "r", 1) != 1)
+        _exit(98);
+    rc = listener_wait(l, clock.mono_us(clock.arg) + 10000000, NULL);
+    listener_close(l);
+    store_close(store);
+    driver_close(d);
+    arena_release(&arena);
+    _exit((int)rc);
+}
+
+static belay_rc wake_body(struct txn *t, void *arg)
+{
+    belay_rc rc = txn_chunk_drop(t, bytes_str("none"), 0);
+
+    (void)arg;
+    return rc ? rc : txn_wake(t, bytes_str("topic"));
+}
+
+static void wakes_another_process(struct tap *t)
+{
+    char dir[] = "wakes_another";
+    struct belay_clock clock = clock_system();
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct store_options options = { .schema = &schema_things,
+                                     .clock = clock,
+                                     .random = random_system() };
+    struct store *store = NULL;
+    struct space *space = NULL;
+    struct driver *d = NULL;
+    int ready[2], status = -1;
+    char byte;
+
+    pg_setup_reset(pg_test_url());
+    if (!TAP_OK(t, pipe(ready) == 0))
+        return;
+    (void)fflush(stdout);
+    pid_t pid = wait_aside(dir, ready[1]); /* before this process has threads */
+    belay_rc rc = open_in(dir, &d, NULL);
+    if (rc == BELAY_OK)
+        rc = store_open(&store, d, &options, NULL);
+    if (rc == BELAY_OK)
+        rc = store_space(store, bytes_str("default"), &space, NULL);
+    if (TAP_EQ(t, rc, BELAY_OK) && TAP_EQ(t, read(ready[0], &byte, 1), 1)) {
+        int64_t before_us = clock.mono_us(clock.arg);
+        TAP_EQ(t, txn_run(space, wake_body, NULL, NULL, &arena, NULL), BELAY_OK);
+        TAP_OK(t, waitpid(pid, &status, 0) == pid);
+        TAP_OK(t, WIFEXITED(status) && WEXITSTATUS(status) == BELAY_OK);
+        TAP_OK(t, clock.mono_us(clock.arg) - before_us < 3000000);
+    }
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+    store_close(store);
+    driver_close(d);
+    pg_driver.forget(dir);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct tap_case cases[] = {
+        { "sharing: sixteen processes open a new schema at once", many_come_first },
+        { "sharing: a layout of the future and a stranger's tables are refused",
+          checks_the_format },
+        { "sharing: what a later dictionary has is added", adds_columns },
+        { "sharing: roles that may not create anything", roles_are_enough },
+        { "sharing: the default isolation does not matter", any_isolation },
+        { "sharing: who waits in another process is woken", wakes_another_process },
+    };
+    return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
+}
