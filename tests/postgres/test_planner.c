@@ -6,6 +6,7 @@
 #define PICKERS 5
 #define LIMIT 7
 
+/* clang-format off */
 static const char *const ways[] = {
     "-c enable_indexscan=off -c enable_indexonlyscan=off",
     "-c enable_indexscan=off -c enable_indexonlyscan=off -c enable_bitmapscan=off",
@@ -15,12 +16,11 @@ static const char *const ways[] = {
     "-c enable_seqscan=off -c enable_sort=off",
     "-c enable_material=off -c enable_memoize=off",
     "-c plan_cache_mode=force_generic_plan",
-    "-c plan_cache_mode=force_custom_plan -c from_collapse_limit=1"
-    " -c join_collapse_limit=1",
+    "-c plan_cache_mode=force_custom_plan -c from_collapse_limit=1 -c join_collapse_limit=1",
     "-c random_page_cost=0 -c cpu_tuple_cost=100",
-    "-c parallel_setup_cost=0 -c parallel_tuple_cost=0 -c "
-    "min_parallel_table_scan_size=0",
+    "-c parallel_setup_cost=0 -c parallel_tuple_cost=0 -c min_parallel_table_scan_size=0",
 };
+/* clang-format on */
 
 /* Members of three indexes in turn, and the things that they name. */
 static belay_rc fill(struct txn *t, void *arg)

@@ -343,7 +343,9 @@ static bool take_log(struct read *read, const PGresult *r, struct belay_arena *a
 }
 
 /* Below the oldest transaction that is still running nobody can appear any more (rule
- * 5).  How far the feed was trimmed stands in every line, or alone in the only one. */
+ * 5).  A row that another transaction made than its position names came with a dump, from
+ * a server that counted differently: it is settled, too.  How far the feed was trimmed
+ * stands in every line, or alone in the only one. */
 static void ask_feed(struct asking *q, const struct read *read)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
@@ -357,8 +359,9 @@ static void ask_feed(struct asking *q, const struct read *read)
     pg_table(q->s, "feed", &text);
     buf_append_str(&text,
                    " f WHERE f.ns = $1 AND f.feed = $2 AND (f.epoch, f.xid, f.n) >"
-                   " ($3::int8, $4::int8, $5::int8) AND f.xid <"
-                   " pg_snapshot_xmin(pg_current_snapshot())::text::int8"
+                   " ($3::int8, $4::int8, $5::int8) AND (f.xid <"
+                   " pg_snapshot_xmin(pg_current_snapshot())::text::int8 OR"
+                   " f.xmin::text::int8 <> (f.xid & 4294967295))"
                    " ORDER BY f.epoch, f.xid, f.n LIMIT $6::int8) e ON true"
                    " ORDER BY e.epoch, e.xid, e.n");
     struct pg_call *c = pg_add(p, pg_sql_of(q->s, &text), 6);
