@@ -54,7 +54,9 @@ struct belay_blob_options {
     int32_t profile; /* enum belay_profile */
     int32_t reserved;
     const char *expect; /* the sha256 the content must have, in hex; NULL: any */
-    const char *pin;    /* keep it under this name from the start; NULL: no pin */
+    const char *pin;    /* keep it under this name, set right after it is finished: a
+                           collection without grace may come between (not_found).
+                           NULL: no pin */
 };
 
 /* In: open, write any number of pieces, finish, close.  At most about a mebibyte is in

@@ -170,7 +170,8 @@ struct belay_claimed {
 BELAY_API const char *belay_no_claim_name(int why);
 
 /* Claims the group of batches at the front of an inbox.  Nothing to claim, even after
- * waiting, is an answer and no error; `cancelled` when the wait was cancelled. */
+ * waiting, is an answer and no error; `cancelled` when the wait was cancelled,
+ * wrong_state (reason `deleted`) when the session is gone for good. */
 BELAY_API BELAY_MUST_USE belay_rc belay_queue_claim(
     struct belay *b, const struct belay_claim_request *request,
     struct belay_arena *arena, struct belay_claimed *out, struct belay_error *err);

@@ -105,9 +105,9 @@ struct belay_commit {
 
 struct belay_committed {
     int64_t revision;
-    bool replayed;              /* the turn was committed before: this is its answer */
-    const char *checkpoint_ref; /* of the manifest */
-    const char *manifest;       /* JSON */
+    bool replayed; /* the turn was committed before: this is its answer */
+    /* Ref and JSON of the manifest; NULL: the commit left the checkpoint as it was. */
+    const char *checkpoint_ref, *manifest;
     const char *leaf;
     int64_t node_count;          /* not tombstoned */
     const char *const *node_ids; /* appended by it, in order */
@@ -282,7 +282,7 @@ BELAY_API BELAY_MUST_USE belay_rc belay_session_heal(struct belay_session *s,
 
 /* Deletes the session with its inbox, for good: the id stays taken.  May be repeated,
  * and goes on where an interrupted one stopped.  *out_deleted (may be NULL): whether
- * there was anything. */
+ * there was anything; an id that nothing was ever under stays free. */
 BELAY_API BELAY_MUST_USE belay_rc belay_session_delete(struct belay_session *s,
                                                        bool *out_deleted,
                                                        struct belay_error *err);

@@ -24,34 +24,6 @@ struct bench {
     char ref[BELAY_SHA256_HEX];
 };
 
-/* --- Jansson's parser --- */
-
-void *__real_malloc(size_t size);
-void *__wrap_malloc(size_t size);
-json_t *__real_json_loadb(const char *text, size_t len, size_t flags,
-                          json_error_t *error);
-json_t *__wrap_json_loadb(const char *text, size_t len, size_t flags,
-                          json_error_t *error);
-
-/* Parsing fails as a whole or not at all: Jansson ignores that its buffer of a token could
- * not grow and then writes behind what it has (akheron/jansson#362), which no caller can
- * help. */
-json_t *__wrap_json_loadb(const char *text, size_t len, size_t flags,
-                          json_error_t *error)
-{
-    void *memory = malloc(1);
-
-    if (!memory) {
-        *error = (json_error_t){ .line = -1 };
-        return NULL;
-    }
-    free(memory);
-    json_set_alloc_funcs(__real_malloc, free);
-    json_t *value = __real_json_loadb(text, len, flags, error);
-    json_set_alloc_funcs(__wrap_malloc, free);
-    return value;
-}
-
 /* --- calls --- */
 
 static belay_rc enqueue(struct bench *b, const char *key, struct belay_arena *a,
