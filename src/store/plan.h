@@ -22,6 +22,9 @@ struct guard {
     int64_t ver;
     bool read; /* the version comes from a read of the attempt that commits it; a driver
                   that has let nobody in since need not look again */
+    bool
+        inserted; /* the plan inserts the row: a driver that is told by inserting it that
+                      it is there need not look before */
 };
 
 enum effect_kind {

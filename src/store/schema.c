@@ -125,6 +125,7 @@ static const struct column batch_columns[] = {
     [BATCH_DUE_AT_MS]       = { "due_at_ms",       VALUE_I64,  false },
     [BATCH_CLAIM_ID]        = { "claim_id",        VALUE_TEXT, false },
     [BATCH_CLAIM_SIZE]      = { "claim_size",      VALUE_I64,  false },
+    [BATCH_ITEMS]           = { "items",           VALUE_JSON, false },
     LEASE_AT(BATCH_LEASE)
 };
 const struct row_type row_batch = {
@@ -213,6 +214,7 @@ static const struct column node_name_columns[] = {
     [NODE_NAME_SESSION] = { "session", VALUE_TEXT, false },
     [NODE_NAME_ID]      = { "node_id", VALUE_TEXT, false },
     [NODE_NAME_SEQ]     = { "seq",     VALUE_I64,  false },
+    [NODE_NAME_HIDDEN]  = { "hidden",  VALUE_I64,  false },
 };
 const struct row_type row_node_name = {
     "node_name", 20, 2, NODE_NAME_COLUMNS, node_name_columns, false

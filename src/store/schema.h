@@ -147,12 +147,13 @@ enum {
     BATCH_DUE_AT_MS, /* NULL: it is in the ready index */
     BATCH_CLAIM_ID,
     BATCH_CLAIM_SIZE, /* batches in that claim */
+    BATCH_ITEMS, /* a JSON array, when it is short; NULL: beside, in batch_payload */
     BATCH_LEASE,
     BATCH_COLUMNS = BATCH_LEASE + LEASE_COLUMNS
 };
 extern const struct row_type row_batch;
 enum { PAYLOAD_SESSION, PAYLOAD_SEQ, PAYLOAD_ITEMS, PAYLOAD_COLUMNS };
-extern const struct row_type row_batch_payload; /* items: a JSON array */
+extern const struct row_type row_batch_payload; /* items that are not short */
 enum { BATCH_NAME_SESSION, BATCH_NAME_ID, BATCH_NAME_SEQ, BATCH_NAME_COLUMNS };
 extern const struct row_type row_batch_name; /* batch id -> seq */
 enum {
@@ -207,7 +208,13 @@ enum {
 };
 #define TOMBSTONE_INDEX "tombstones/" /* + session; rank = seq, member = seq */
 extern const struct row_type row_node;
-enum { NODE_NAME_SESSION, NODE_NAME_ID, NODE_NAME_SEQ, NODE_NAME_COLUMNS };
+enum {
+    NODE_NAME_SESSION,
+    NODE_NAME_ID,
+    NODE_NAME_SEQ,
+    NODE_NAME_HIDDEN, /* 1: the node is tombstoned; NULL: it is not */
+    NODE_NAME_COLUMNS
+};
 extern const struct row_type row_node_name; /* node id -> seq */
 
 enum { USAGE_SESSION, USAGE_LEDGER, USAGE_COLUMNS }; /* sums, a JSON array */

@@ -153,6 +153,8 @@ static void run_once(struct driver_job *job)
     t->n_reads = 0;
     t->assumed = false;
     t->n_written = 0;
+    if (t->drawn)
+        rng_init(&t->versions, t->seed);
     t->has_now = false;
     entry_map_init(&t->rows, t->inline_rows, INLINE_ENTRIES);
     entry_map_init(&t->ranks, t->inline_ranks, INLINE_ENTRIES);
@@ -249,6 +251,7 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     t.mark = arena_mark(a);
     t.options = options;
     t.founding = founding;
+    t.drawn = false;
     t.body = body;
     t.arg = arg;
     t.run = 0;

@@ -72,6 +72,7 @@ struct txn_row {
     const struct row *base; /* as read; NULL: absent */
     const struct row *cur;  /* with the body's own writes; NULL: absent */
     enum row_state state;
+    bool assumed; /* absent, without having looked */
     uint64_t changed;
     const struct value *initial; /* ROW_INSERTED: as inserted, for its counters */
 };
@@ -117,6 +118,8 @@ struct txn {
     bool founding; /* creates the namespace itself, so does not wait for it */
     txn_body *body;
     void *arg;
+    bool drawn;    /* every run draws the same versions, */
+    uint64_t seed; /* from here */
 
     /* of this run of the body */
     uint64_t id;
@@ -126,6 +129,7 @@ struct txn {
     unsigned n_reads; /* round trips */
     bool assumed;     /* the absence of a row was taken for granted */
     size_t n_written; /* rows with an effect */
+    struct rng versions;
     bool has_now;
     int64_t now_ms;
     struct entry_map rows, ranks;

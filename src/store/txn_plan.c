@@ -6,9 +6,14 @@
  * satisfy an old guard, and counted up from there. */
 #define VERSION_BITS 48
 
-static int64_t first_version(struct store *s)
+static int64_t first_version(struct txn *t)
 {
-    return (int64_t)(rng_next(&s->rng) >> (64 - VERSION_BITS)) + 1;
+    if (!t->drawn) {
+        t->seed = rng_next(&t->store->rng);
+        t->drawn = true;
+        rng_init(&t->versions, t->seed);
+    }
+    return (int64_t)(rng_next(&t->versions) >> (64 - VERSION_BITS)) + 1;
 }
 
 /* The values of a new row: as the body sees them, but counters as they were inserted,
@@ -36,7 +41,7 @@ static belay_rc row_effect(struct txn *t, const struct txn_row *r, struct plan *
         return BELAY_OK;
     case ROW_INSERTED:
         e->kind = EFFECT_INSERT;
-        e->row.ver = first_version(t->store);
+        e->row.ver = first_version(t);
         e->row.v = inserted_values(t, r);
         if (!e->row.v)
             return txn_no_memory(t);
@@ -127,7 +132,10 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
     for (struct entry *e = t->rows.first; e; e = e->next) {
         struct txn_row *r = (struct txn_row *)e;
         plan.guards[plan.n_guards++] = (struct guard){
-            .ref = r->ref, .ver = r->base ? r->base->ver : 0, .read = r->base != NULL
+            .ref = r->ref,
+            .ver = r->base ? r->base->ver : 0,
+            .read = !r->assumed,
+            .inserted = with_effects && r->state == ROW_INSERTED,
         };
     }
     *result = (struct plan_result){ .conflict = false };

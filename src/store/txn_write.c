@@ -90,10 +90,12 @@ static belay_rc absent_row(struct txn *t, const struct row_type *type,
         if (rc)
             return rc;
     }
-    t->assumed |= !txn_find_row(t, &ref);
+    bool assumed = !txn_find_row(t, &ref);
     rc = txn_remember(t, &ref, NULL, out);
     if (rc)
         return rc;
+    (*out)->assumed |= assumed;
+    t->assumed |= assumed;
     if ((*out)->state == ROW_DELETED)
         return txn_misuse(t, "a row that was deleted in the same body is inserted");
     if ((*out)->cur) {

@@ -149,13 +149,10 @@ static const struct {
     const struct row_type *type;
     belay_rc (*check)(struct check *c, const struct row *row, struct belay_error *err);
 } row_rules[] = {
-    { &row_inbox, check_inbox_row },
-    { &row_batch, check_batch_row },
-    { &row_session, check_session_row },
-    { &row_node, check_node_row },
-    { &row_attachment, check_attachment_row },
-    { &row_session_meta, check_meta_row },
-    { &row_pin, check_pin_row },
+    { &row_inbox, check_inbox_row },         { &row_batch, check_batch_row },
+    { &row_session, check_session_row },     { &row_node, check_node_row },
+    { &row_node_name, check_node_name_row }, { &row_attachment, check_attachment_row },
+    { &row_session_meta, check_meta_row },   { &row_pin, check_pin_row },
 };
 
 /* The indexes whose members name such rows; one that ends in / is a family. */

@@ -85,7 +85,7 @@ MUST_USE belay_rc check_expect_rank(struct check *c, struct bytes index,
 
 /* --- check_tally.c --- */
 
-enum tally_kind { TALLY_BATCHES, TALLY_NODES, TALLY_COMMITS, TALLY_BLOB };
+enum tally_kind { TALLY_BATCHES, TALLY_NODES, TALLY_NAMES, TALLY_COMMITS, TALLY_BLOB };
 
 /* A row says that there are n. */
 MUST_USE belay_rc check_told(struct check *c, enum tally_kind kind, struct bytes name,
@@ -107,6 +107,8 @@ MUST_USE belay_rc check_batch_row(struct check *c, const struct row *row,
 
 MUST_USE belay_rc check_session_row(struct check *c, const struct row *row,
                                     struct belay_error *err);
+MUST_USE belay_rc check_node_name_row(struct check *c, const struct row *row,
+                                      struct belay_error *err);
 MUST_USE belay_rc check_node_row(struct check *c, const struct row *row,
                                  struct belay_error *err);
 MUST_USE belay_rc check_attachment_row(struct check *c, const struct row *row,

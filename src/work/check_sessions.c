@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "store/blob.h"
 #include "work/check_impl.h"
+#include "work/session_rows.h"
 
 static belay_rc bad_value(struct check *c, const struct row *row, struct bytes entity,
                           unsigned column, struct belay_error *err)
@@ -60,6 +61,8 @@ static belay_rc check_head(struct check *c, const struct row *row,
     }
     if (rc == BELAY_OK) /* N2 */
         rc = check_told(c, TALLY_NODES, id, row_i64(row, SESSION_NODE_COUNT, 0), err);
+    if (rc == BELAY_OK)
+        rc = check_told(c, TALLY_NAMES, id, row_i64(row, SESSION_NODE_COUNT, 0), err);
     if (rc == BELAY_OK) /* N1, S2 */
         rc = check_told(c, TALLY_COMMITS, id, row_i64(row, SESSION_REVISION, 0), err);
     return rc;
@@ -117,6 +120,14 @@ belay_rc check_node_row(struct check *c, const struct row *row, struct belay_err
     if (rc == BELAY_OK && parent->kind != VALUE_NULL && !is_count(parent, 1))
         rc = bad_value(c, row, id, NODE_PARENT_SEQ, err);
     return rc ? rc : check_node_json(c, row, err);
+}
+
+belay_rc check_node_name_row(struct check *c, const struct row *row,
+                             struct belay_error *err)
+{
+    return name_is_live(row)
+               ? check_seen(c, TALLY_NAMES, row_bytes(row, NODE_NAME_SESSION), 0, err)
+               : BELAY_OK;
 }
 
 /* --- the rest --- */

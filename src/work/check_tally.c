@@ -19,6 +19,7 @@ static const struct {
 } kinds[] = {
     [TALLY_BATCHES] = { "wrong_count", "batches of its inbox", true },
     [TALLY_NODES] = { "wrong_count", "nodes that are not tombstoned", false },
+    [TALLY_NAMES] = { "wrong_count", "names of nodes that are not tombstoned", false },
     [TALLY_COMMITS] = { "wrong_revision", "the last entry of its log of commits",
                         false },
     [TALLY_BLOB] = { "missing_blob", "blobs of a name that is used", false },

@@ -47,8 +47,7 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
                      struct hits *ready)
 {
     struct value session = value_text(c->in.session);
-    const struct fetch fetch[] = { { &row_batch, &session },
-                                   { &row_batch_payload, &session } };
+    const struct fetch fetch = { &row_batch, &session };
     const struct row_want wants[] = { { &row_inbox, &session }, { &row_epoch, NULL } };
     const struct row *rows[COUNT_OF(wants)];
     struct hits hits[2];
@@ -60,14 +59,14 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
                                     .n_indexes = 1,
                                     .max_rank = c->now_ms,
                                     .limit = PROMOTE_PAGE,
-                                    .fetch = fetch,
+                                    .fetch = &fetch,
                                     .n_fetch = 1 },
                                   { .indexes = &c->in.ready,
                                     .n_indexes = 1,
                                     .max_rank = RANK_MAX,
                                     .limit = least(c->max, FIRST_PAGE),
-                                    .fetch = fetch,
-                                    .n_fetch = 2 } };
+                                    .fetch = &fetch,
+                                    .n_fetch = 1 } };
     rc = txn_load(t, wants, COUNT_OF(wants), rows, scans, COUNT_OF(scans), hits);
     if (rc)
         return rc;

@@ -244,7 +244,7 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
                              int64_t now_ms, const char *batch_id)
 {
     struct value session = value_text(e->session), id = value_str(batch_id);
-    bool waits = e->available_at_ms > now_ms;
+    bool waits = e->available_at_ms > now_ms, apart = e->items.len > BATCH_ITEMS_MAX;
     const struct value batch[BATCH_COLUMNS] = {
         [BATCH_SESSION] = session,
         [BATCH_SEQ] = value_i64(seq),
@@ -257,6 +257,7 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
         [BATCH_AVAILABLE_AT_MS] = value_i64(e->available_at_ms),
         [BATCH_ENQUEUED_AT_MS] = value_i64(now_ms),
         [BATCH_DUE_AT_MS] = waits ? value_i64(e->available_at_ms) : value_null(),
+        [BATCH_ITEMS] = apart ? value_null() : value_json(e->items),
         [BATCH_LEASE + LEASE_FENCE] = value_i64(0),
     };
     const struct value payload[PAYLOAD_COLUMNS] = { session, value_i64(seq),
@@ -267,7 +268,7 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
                                                         value_i64(seq) };
     belay_rc rc = txn_insert(t, &row_batch, batch);
 
-    if (rc == BELAY_OK)
+    if (rc == BELAY_OK && apart)
         rc = txn_insert(t, &row_batch_payload, payload);
     if (rc == BELAY_OK)
         rc = txn_insert(t, &row_batch_name, name);
@@ -311,16 +312,9 @@ static belay_rc existing_batch(struct txn *t, const struct row *source,
 {
     struct batch_key key = batch_key(row_bytes(source, BATCH_SOURCE_SESSION),
                                      row_i64(source, BATCH_SOURCE_SEQ, 0));
-    const struct row_want wants[] = { { &row_batch, key.v },
-                                      { &row_batch_payload, key.v } };
-    const struct row *rows[COUNT_OF(wants)];
-    belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
-    if (rc)
+    belay_rc rc = txn_get(t, &row_batch, key.v, out);
+    if (rc || *out)
         return rc;
-
-    *out = rows[0];
-    if (rows[0])
-        return BELAY_OK;
     rc = txn_fail(t, BELAY_CORRUPT, "source_key",
                   "batch %lld: is looked up by a source key and has no row",
                   (long long)key.v[1].i);
@@ -366,7 +360,7 @@ static belay_rc enqueue_body(struct txn *t, void *arg)
     if (rc == BELAY_OK)
         rc = txn_get(t, &row_batch, key.v, &row);
     if (rc == BELAY_OK)
-        rc = txn_get(t, &row_batch_payload, key.v, &payload);
+        rc = batch_payloads(t, &row, 1, &payload);
     if (rc == BELAY_OK)
         rc = batch_decode(row, payload, q->session_id, txn_arena(t), batch,
                           txn_error(t));
@@ -376,7 +370,7 @@ static belay_rc enqueue_body(struct txn *t, void *arg)
         .batch = batch,
         .replayed = existing != NULL,
         .payload_mismatch =
-            existing && !bytes_eq(row_bytes(payload, PAYLOAD_ITEMS), q->entry->items),
+            existing && !bytes_eq(batch_items(row, payload)->b, q->entry->items),
     };
     return BELAY_OK;
 }

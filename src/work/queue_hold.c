@@ -57,20 +57,15 @@ static belay_rc decode_batches(struct txn *t, const struct queue_grant *g,
                                const char *session_id, struct belay_batch *out)
 {
     struct belay_arena *a = txn_arena(t);
-    struct batch_key *keys = arena_zalloc(a, g->n, sizeof(*keys));
-    struct row_want *wants = arena_zalloc(a, g->n, sizeof(*wants));
     const struct row **payloads = arena_zalloc(a, g->n, sizeof(*payloads));
 
-    if (!keys || !wants || !payloads)
+    if (!payloads)
         return err_no_memory(txn_error(t), "a claim");
-    for (size_t i = 0; i < g->n; i++) {
-        keys[i] = batch_key(g->in->session, batch_seq(g->rows[i]));
-        wants[i] = (struct row_want){ &row_batch_payload, keys[i].v };
-    }
-    belay_rc rc = txn_get_many(t, wants, g->n, payloads);
+    belay_rc rc = batch_payloads(t, g->rows, g->n, payloads);
     for (size_t i = 0; i < g->n && rc == BELAY_OK; i++) {
+        struct batch_key key = batch_key(g->in->session, batch_seq(g->rows[i]));
         const struct row *row;
-        rc = txn_get(t, &row_batch, keys[i].v, &row);
+        rc = txn_get(t, &row_batch, key.v, &row);
         if (rc == BELAY_OK)
             rc = batch_decode(row, payloads[i], session_id, a, &out[i], txn_error(t));
     }
@@ -162,8 +157,6 @@ static size_t batch_wants(struct bytes session, const struct belay_batch *b,
     key[2][1] = value_text(text_of(b->source_key));
     if (b->enqueue_seq != 0)
         out[n++] = (struct row_want){ &row_batch, key[0] };
-    if (b->enqueue_seq != 0 && removing)
-        out[n++] = (struct row_want){ &row_batch_payload, key[0] };
     if (key[1][1].b.len > 0 && (removing || b->enqueue_seq == 0))
         out[n++] = (struct row_want){ &row_batch_name, key[1] };
     if (key[2][1].b.len > 0 && removing)

@@ -75,20 +75,14 @@ static belay_rc walk_inbox(struct txn *t, struct walk *w, const struct inbox *in
 static belay_rc walk_payloads(struct txn *t, struct walk *w)
 {
     size_t listed = w->n < w->room ? w->n : w->room, bytes = 0;
-    struct batch_key keys[PAYLOAD_PAGE];
-    struct row_want wants[PAYLOAD_PAGE] = { { .key = NULL } };
 
     for (size_t i = 0; i < listed; i += PAYLOAD_PAGE) {
         size_t n = listed - i < PAYLOAD_PAGE ? listed - i : PAYLOAD_PAGE;
-        for (size_t k = 0; k < n; k++) {
-            keys[k] = batch_key(w->session, batch_seq(w->rows[i + k]));
-            wants[k] = (struct row_want){ &row_batch_payload, keys[k].v };
-        }
-        belay_rc rc = txn_get_many(t, wants, n, &w->payloads[i]);
+        belay_rc rc = batch_payloads(t, &w->rows[i], n, &w->payloads[i]);
         if (rc)
             return rc;
         for (size_t k = i; k < i + n; k++)
-            bytes += w->payloads[k] ? row_bytes(w->payloads[k], PAYLOAD_ITEMS).len : 0;
+            bytes += batch_items(w->rows[k], w->payloads[k])->b.len;
         if (bytes > LIST_BYTES_MAX && i + n < w->n) {
             w->full = true;
             w->n = i + n;

@@ -40,7 +40,7 @@ static belay_rc remove_rows(struct txn *t, struct inbox *in, const struct row *r
 static belay_rc cancel_body(struct txn *t, void *arg)
 {
     struct removing *r = arg;
-    const struct row *rows[2] = { NULL, NULL };
+    const struct row *row, *payload;
     struct inbox in = { .exists = false };
     int64_t seq = 0, now_ms = 0;
 
@@ -53,23 +53,23 @@ static belay_rc cancel_body(struct txn *t, void *arg)
     if (rc || seq == 0 || in.deleted)
         return rc;
     struct batch_key key = batch_key(r->session, seq);
-    const struct row_want wants[] = { { &row_batch, key.v },
-                                      { &row_batch_payload, key.v } };
-    rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
-    if (rc || !rows[0])
+    rc = txn_get(t, &row_batch, key.v, &row);
+    if (rc || !row)
         return rc;
-    struct lease l = lease_of(rows[0], BATCH_LEASE);
+    struct lease l = lease_of(row, BATCH_LEASE);
     if (lease_is_live(&l, now_ms))
         return BELAY_OK;
     struct belay_batch *batch = arena_alloc(txn_arena(t), sizeof(*batch));
     if (!batch)
         return err_no_memory(txn_error(t), "a batch");
-    rc = batch_decode(rows[0], rows[1], r->session_id, txn_arena(t), batch,
-                      txn_error(t));
+    rc = batch_payloads(t, &row, 1, &payload);
     if (rc == BELAY_OK)
-        rc = batch_unrank(t, &in, rows[0]);
+        rc = batch_decode(row, payload, r->session_id, txn_arena(t), batch,
+                          txn_error(t));
+    if (rc == BELAY_OK)
+        rc = batch_unrank(t, &in, row);
     r->removed = batch;
-    return rc ? rc : remove_rows(t, &in, rows[0]);
+    return rc ? rc : remove_rows(t, &in, row);
 }
 
 static belay_rc check_which(const char *session_id, const char *which,

@@ -50,6 +50,48 @@ belay_rc batch_place(struct txn *t, const struct inbox *in, const struct row *ro
     return rc ? rc : txn_put(t, &row_batch, row->v, all, n_changes + 1);
 }
 
+static bool batch_has_items(const struct row *row)
+{
+    return row->v[BATCH_ITEMS].kind != VALUE_NULL;
+}
+
+belay_rc batch_payloads(struct txn *t, const struct row *const *rows, size_t n,
+                        const struct row **out)
+{
+    struct belay_arena *a = txn_arena(t);
+    struct batch_key *keys = arena_zalloc(a, n, sizeof(*keys));
+    struct row_want *wants = arena_zalloc(a, n, sizeof(*wants));
+    const struct row **found = arena_zalloc(a, n, sizeof(const struct row *));
+    size_t n_wants = 0, k = 0;
+
+    if (!keys || !wants || !found)
+        return err_no_memory(txn_error(t), "batches");
+    for (size_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        if (batch_has_items(rows[i]))
+            continue;
+        keys[n_wants] =
+            batch_key(row_bytes(rows[i], BATCH_SESSION), batch_seq(rows[i]));
+        wants[n_wants] = (struct row_want){ &row_batch_payload, keys[n_wants].v };
+        n_wants++;
+    }
+    belay_rc rc = n_wants > 0 ? txn_get_many(t, wants, n_wants, found) : BELAY_OK;
+    for (size_t i = 0; i < n && rc == BELAY_OK; i++) {
+        if (!batch_has_items(rows[i]))
+            out[i] = found[k++];
+    }
+    return rc;
+}
+
+const struct value *batch_items(const struct row *row, const struct row *payload)
+{
+    static const struct value missing = { .kind = VALUE_NULL };
+
+    if (batch_has_items(row))
+        return &row->v[BATCH_ITEMS];
+    return payload ? &payload->v[PAYLOAD_ITEMS] : &missing;
+}
+
 /* --- removing --- */
 
 /* The rows beside the batch's own. */
@@ -73,7 +115,8 @@ static void besides_of(struct besides *b, const struct row *row)
     };
 
     b->n = 0;
-    for (unsigned i = 0; i < BESIDES; i++) {
+    for (unsigned i = batch_has_items(row) ? BESIDE_NAME : BESIDE_PAYLOAD; i < BESIDES;
+         i++) {
         const struct value *second = &row->v[rows[i].column];
         if (second->kind == VALUE_NULL ||
             (second->kind == VALUE_TEXT && second->b.len == 0))
@@ -359,8 +402,7 @@ belay_rc batch_decode(const struct row *row, const struct row *payload,
                       const char *session_id, struct belay_arena *a,
                       struct belay_batch *out, struct belay_error *err)
 {
-    static const struct value missing = { .kind = VALUE_NULL };
-    const struct value *items = payload ? &payload->v[PAYLOAD_ITEMS] : &missing;
+    const struct value *items = batch_items(row, payload);
     struct belay_batch b = { .session_id = session_id };
     char group[MERGE_GROUP_MAX + 1];
     struct claim_candidate c = { .delivery = 0 };

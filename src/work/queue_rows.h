@@ -16,6 +16,7 @@
 #define SOURCE_KEY_MAX 512
 #define MERGE_GROUP_MAX 255
 #define BATCH_BYTES_MAX ((size_t)1 << 20) /* of all its payloads */
+#define BATCH_ITEMS_MAX 384               /* longer ones have a row of their own */
 
 /* `invalid`, reason session_id. */
 MUST_USE belay_rc queue_check_session(const char *id, struct belay_error *err);
@@ -96,8 +97,14 @@ belay_rc batch_missing(struct bytes index, struct bytes member,
 MUST_USE belay_rc batch_candidate(const struct row *row, struct claim_candidate *out,
                                   struct belay_error *err);
 
-/* All of it, in the arena; session_id is borrowed.  payload may be NULL, which is
- * `corrupt`. */
+/* The rows that hold the payloads of batches, in one round trip; NULL for those that hold
+ * them themselves, and for what is missing. */
+MUST_USE belay_rc batch_payloads(struct txn *t, const struct row *const *rows, size_t n,
+                                 const struct row **out);
+/* The payloads of a batch: a JSON array, or NULL when they are missing. */
+const struct value *batch_items(const struct row *row, const struct row *payload);
+
+/* All of it, in the arena; session_id is borrowed.  `corrupt` when it cannot be read. */
 MUST_USE belay_rc batch_decode(const struct row *row, const struct row *payload,
                                const char *session_id, struct belay_arena *a,
                                struct belay_batch *out, struct belay_error *err);

@@ -36,11 +36,15 @@ static belay_rc hide(struct txn *t, struct bytes session, const struct row *node
                      struct bytes tombstones, int64_t now_ms)
 {
     struct change change = { NODE_TOMBSTONED_AT_MS, value_i64(now_ms) };
+    struct change hidden = { NODE_NAME_HIDDEN, value_i64(1) };
     int64_t seq = row_i64(node, NODE_SEQ, 0);
     struct row_key key = key_of_seq(session, seq);
+    struct row_key name = key_of_name(session, row_bytes(node, NODE_ID));
     char text[I64_TEXT_MAX];
     belay_rc rc = txn_put(t, &row_node, key.v, &change, 1);
 
+    if (rc == BELAY_OK)
+        rc = txn_put(t, &row_node_name, name.v, &hidden, 1);
     return rc ? rc : txn_rank_add(t, tombstones, seq, seq_member(seq, text));
 }
 

@@ -205,28 +205,6 @@ size_t graph_names(const struct commit *c, struct bytes *out)
     return n;
 }
 
-/* Asks for the nodes of all names outside the delta at once. */
-static belay_rc fetch_outside(struct txn *t, const struct commit *c,
-                              const struct bytes *names, const struct row *const *rows,
-                              size_t n)
-{
-    struct row_want *wants = arena_zalloc(txn_arena(t), n, sizeof(*wants));
-    struct row_key *keys = arena_zalloc(txn_arena(t), n, sizeof(*keys));
-    const struct row **nodes = arena_zalloc(txn_arena(t), n, sizeof(const void *));
-    size_t n_wants = 0;
-
-    if (!wants || !keys || !nodes)
-        return err_no_memory(txn_error(t), "nodes");
-    for (size_t i = 0; i < n; i++) {
-        if (!rows[i] || graph_find(c->graph, names[i]) >= 0)
-            continue;
-        keys[n_wants] = key_of_seq(c->session, row_i64(rows[i], NODE_NAME_SEQ, 0));
-        wants[n_wants] = (struct row_want){ &row_node, keys[n_wants].v };
-        n_wants++;
-    }
-    return txn_get_many(t, wants, n_wants, nodes);
-}
-
 /* Which of the names are taken, and which of those outside the delta are live. */
 static belay_rc ask_store(struct txn *t, const struct commit *c,
                           struct graph_known **out, size_t *out_n)
@@ -235,21 +213,15 @@ static belay_rc ask_store(struct txn *t, const struct commit *c,
     struct bytes *names = arena_zalloc(txn_arena(t), max, sizeof(*names));
     const struct row **rows = arena_zalloc(txn_arena(t), max, sizeof(const void *));
     struct graph_known *known = arena_zalloc(txn_arena(t), max, sizeof(*known));
-    const struct row *node;
     if (!names || !rows || !known)
         return err_no_memory(txn_error(t), "nodes");
 
     size_t n = graph_names(c, names);
     belay_rc rc = rows_by_name(t, &row_node_name, c->session, names, n, rows);
-    if (rc == BELAY_OK)
-        rc = fetch_outside(t, c, names, rows, n);
-    for (size_t i = 0; i < n && rc == BELAY_OK; i++) {
-        known[i] = (struct graph_known){ .id = names[i], .taken = rows[i] != NULL };
-        if (!rows[i] || graph_find(c->graph, names[i]) >= 0)
-            continue;
-        rc = node_by_name(t, c->session, names[i], &node);
-        known[i].live = rc == BELAY_OK && node_is_live(node);
-    }
+    for (size_t i = 0; i < n && rc == BELAY_OK; i++)
+        known[i] = (struct graph_known){ .id = names[i],
+                                         .taken = rows[i] != NULL,
+                                         .live = name_is_live(rows[i]) };
     *out = known;
     *out_n = n;
     return rc;
@@ -331,7 +303,8 @@ static belay_rc parent_seq(struct txn *t, const struct commit *c, struct bytes p
 static belay_rc write_name(struct txn *t, struct bytes session, struct bytes id,
                            int64_t seq)
 {
-    struct change change = { NODE_NAME_SEQ, value_i64(seq) };
+    const struct change changes[] = { { NODE_NAME_SEQ, value_i64(seq) },
+                                      { NODE_NAME_HIDDEN, value_null() } };
     struct value v[NODE_NAME_COLUMNS] = { [NODE_NAME_SESSION] = value_text(session),
                                           [NODE_NAME_ID] = value_text(id),
                                           [NODE_NAME_SEQ] = value_i64(seq) };
@@ -340,7 +313,7 @@ static belay_rc write_name(struct txn *t, struct bytes session, struct bytes id,
 
     if (rc)
         return rc;
-    return row ? txn_put(t, &row_node_name, v, &change, 1)
+    return row ? txn_put(t, &row_node_name, v, changes, COUNT_OF(changes))
                : txn_insert(t, &row_node_name, v);
 }
 

@@ -235,6 +235,11 @@ belay_rc node_by_name(struct txn *t, struct bytes session, struct bytes id,
     return txn_get(t, &row_node, key.v, out);
 }
 
+bool name_is_live(const struct row *name)
+{
+    return name && name->v[NODE_NAME_HIDDEN].kind == VALUE_NULL;
+}
+
 bool node_is_live(const struct row *node)
 {
     return node && node->v[NODE_TOMBSTONED_AT_MS].kind == VALUE_NULL;

@@ -94,6 +94,7 @@ MUST_USE belay_rc rows_by_name(struct txn *t, const struct row_type *type,
 MUST_USE belay_rc node_by_name(struct txn *t, struct bytes session, struct bytes id,
                                const struct row **out);
 bool node_is_live(const struct row *node); /* takes NULL */
+bool name_is_live(const struct row *name); /* likewise: what its node is, without it */
 
 /* Removes nodes (entries may be NULL) with their names and their places among the
  * tombstones.  Names that `keep` (may be NULL) brings anew stay. */

@@ -10,7 +10,7 @@
 #define CHUNK (MIB - 4096)
 
 /* Limits as documented in wal.c, and what one commit may add to them. */
-#define PASSIVE (8000 * (size_t)4120)
+#define PASSIVE (15000 * (size_t)4120)
 #define RESTART (64 * MIB)
 #define WAIT (256 * MIB)
 #define SLACK (6 * MIB)

@@ -12,7 +12,7 @@ static bool refused(struct world *w, const char *sql)
     char why[200] = "";
 
     world_shut(w);
-    OK(w, w->store->damage(w->dir, sql, why, sizeof(why)));
+    OK(w, w->store->below->damage(w->dir, sql, why, sizeof(why)));
     belay_rc rc = belay_open(w->url, &options, &b, &w->err);
     OK(w, b == NULL);
     belay_close(b);
@@ -21,17 +21,18 @@ static bool refused(struct world *w, const char *sql)
 
 static void real_versions(struct world *w)
 {
+    const struct below *below = w->store->below;
     char found[32] = "", after[32] = "";
 
     post_many(w, "s", 1);
-    OK(w, sqlite_ask(w->dir, "PRAGMA user_version", found, sizeof(found)));
-    if (!refused(w, "PRAGMA user_version = 99"))
+    OK(w, below->ask(w->dir, below->layout, found, sizeof(found)));
+    if (!refused(w, below->layout_99))
         return;
     EQ(w, w->err.actual, 99);
     STR(w, text(w, "%lld", (long long)w->err.expected), found);
     OK(w, strstr(w->err.message, "99") != NULL);
     OK(w, strstr(w->err.message, found) != NULL);
-    OK(w, sqlite_ask(w->dir, "PRAGMA user_version", after, sizeof(after)));
+    OK(w, below->ask(w->dir, below->layout, after, sizeof(after)));
     STR(w, after, "99"); /* nothing was touched */
 }
 
@@ -48,13 +49,11 @@ static void real_format(struct world *w)
 /* The seed keeps replays of effects elsewhere. */
 static void no_replay_tables(struct world *w)
 {
+    const struct below *below = w->store->below;
     char n[32] = "";
 
     RC(w, say(w, "s", 0, "n", NULL), BELAY_OK);
-    OK(w, sqlite_ask(w->dir,
-                     "SELECT count(*) FROM sqlite_master WHERE name LIKE '%replay%' OR "
-                     "(type = 'table' AND name NOT LIKE 'belay%')",
-                     n, sizeof(n)));
+    OK(w, below->ask(w->dir, below->foreign, n, sizeof(n)));
     STR(w, n, "0");
 }
 
@@ -102,9 +101,9 @@ static void poisoned_batches(struct world *w)
         "UPDATE belay_batch SET slot = 'maybe' WHERE seq = 2",
         "UPDATE belay_batch SET merge_key = '{\"group\":' WHERE seq = 2",
         "UPDATE belay_batch SET lease_fence = -5 WHERE seq = 2",
-        "UPDATE belay_batch_payload SET items = '[{' WHERE seq = 2",
-        "UPDATE belay_batch_payload SET items = '{}' WHERE seq = 2",
-        "DELETE FROM belay_batch_payload WHERE seq = 2",
+        "UPDATE belay_batch SET items = '[{' WHERE seq = 2",
+        "UPDATE belay_batch SET items = '{}' WHERE seq = 2",
+        "UPDATE belay_batch SET items = NULL WHERE seq = 2",
     };
     struct belay_batches out = { 0 };
 

@@ -34,12 +34,18 @@ void session_gone(struct ncall *c, const char *session)
 
 /* --- enqueue --- */
 
-static const char *const payloads[] = { "{\"n\":1}", "{\"n\":2}", "[3]" };
+/* clang-format off */
+#define X100 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+/* clang-format on */
+
+/* The last one is too long for the batch's own row. */
+static const char *const payloads[] = { "{\"n\":1}", "{\"n\":2}", "[3]",
+                                        "\"" X100 X100 X100 X100 "\"" };
 
 struct drafting {
     struct belay_draft draft;
     const char *payload[2];
-    char source[8], group[8], items[32], merge[24];
+    char source[8], group[8], items[1024], merge[24];
 };
 
 static void draft_make(struct actor *a, const char *session, struct drafting *d)

@@ -51,6 +51,8 @@ static void read_batch(struct reading *g, const struct row *r)
         .enqueued_ms = row_i64(r, BATCH_ENQUEUED_AT_MS, -1),
         .due_ms = row_i64(r, BATCH_DUE_AT_MS, -1),
         .lease = lease_in(r),
+        .payloads = column(r, BATCH_ITEMS) != 0,
+        .payload = column(r, BATCH_ITEMS),
     };
 }
 

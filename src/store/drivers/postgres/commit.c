@@ -145,8 +145,10 @@ belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
     struct pg_store *s = (struct pg_store *)d;
     struct pg_attempt *at = attempt;
     struct commit c = { .s = s, .plan = plan, .result = result };
-    belay_rc rc = at->conn ? BELAY_OK : pg_take(s, &at->conn, err);
 
+    if (plan->n_effects == 0 && !at->conn)
+        return pg_confirm(d, plan, result, &arena, err);
+    belay_rc rc = at->conn ? BELAY_OK : pg_take(s, &at->conn, err);
     if (rc)
         return rc;
     pg_pipe_init(&c.pipe, &arena);

@@ -40,27 +40,76 @@ static bool wait_socket(PGconn *pg, short events, int64_t deadline_us, short *re
 static belay_rc lost(struct pg_conn *c, const char *what, struct belay_error *err)
 {
     const char *why = PQerrorMessage(c->pg);
-    size_t len = strcspn(why, "\n");
 
     c->bad = true;
+    if (*why == '\0')
+        why = "the server did not answer in time";
     return err_set(err, BELAY_UNAVAILABLE, "postgres: %s: %.*s", what,
-                   len > 0 ? (int)len : 24,
-                   len > 0 ? why : "the server did not answer");
+                   (int)strcspn(why, "\n"), why);
 }
 
 /* --- connecting --- */
+
+/* What a server answers to somebody it does not want, and would answer again. */
+static const struct {
+    const char *begins; /* SQLSTATE */
+    const char *reason;
+} refusals[] = {
+    { "28", "login" },         /* password, role, pg_hba.conf */
+    { "3D000", "database" },   /* there is none of that name */
+    { "42501", "permission" }, /* may not connect */
+    { "42704", "option" },     /* no such setting */
+    { "22023", "option" },     /* no such value of it */
+};
+
+/* What libpq finds wrong with a server's certificate, or a server with ours; a connection
+ * that breaks during the handshake is none of it. */
+static const char *const tls_refusals[] = { "certificate", "does not support SSL",
+                                            " alert " };
+
+/* The SQLSTATE in a verbose message, as in "FATAL:  28P01: ..."; NULL: there is none. */
+static const char *state_in(const char *why)
+{
+    for (const char *at = why; (at = strstr(at, ":  ")) != NULL; at++) {
+        if (strspn(at + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && at[8] == ':')
+            return at + 3;
+    }
+    return NULL;
+}
+
+/* Why trying again would not help; NULL: it may. */
+static const char *refusal_of(PGconn *pg, const char *why)
+{
+    const char *state = state_in(why);
+
+    if (PQconnectionNeedsPassword(pg))
+        return "login";
+    for (size_t i = 0; state && i < COUNT_OF(refusals); i++) {
+        if (strncmp(state, refusals[i].begins, strlen(refusals[i].begins)) == 0)
+            return refusals[i].reason;
+    }
+    for (size_t i = 0; !state && i < COUNT_OF(tls_refusals); i++) {
+        if (strstr(why, tls_refusals[i]))
+            return "tls";
+    }
+    return NULL;
+}
 
 /* No connection, and why.  A parameter that libpq cannot use is the caller's mistake, and
  * its value stays unsaid (it may be a password that went astray). */
 static belay_rc not_connected(struct pg_conn *c, struct belay_error *err)
 {
     const char *why = PQerrorMessage(c->pg);
+    const char *reason = refusal_of(c->pg, why);
 
-    if (strncmp(why, "invalid ", 8) != 0)
-        return lost(c, "no connection", err);
     c->bad = true;
-    return err_reason(err, BELAY_INVALID, "option", "postgres: a parameter: %.*s",
-                      (int)strcspn(why, ":\"\n"), why);
+    if (strncmp(why, "invalid ", 8) == 0)
+        return err_reason(err, BELAY_INVALID, "option", "postgres: a parameter: %.*s",
+                          (int)strcspn(why, ":\"\n"), why);
+    if (reason)
+        return err_reason(err, BELAY_UNAVAILABLE, reason, "postgres: refused: %.*s",
+                          (int)strcspn(why, "\n"), why);
+    return lost(c, "no connection", err);
 }
 
 static belay_rc poll_connect(struct pg_conn *c, int64_t deadline_us,
@@ -102,33 +151,65 @@ static belay_rc prepare_conn(struct pg_conn *c, struct belay_error *err)
                   "settings", err);
 }
 
-belay_rc pg_connect(struct pg_store *s, const char *conninfo, struct pg_conn **out,
-                    struct belay_error *err)
+/* Begins to connect and sees it through; the parameters are libpq's. */
+static belay_rc connect_with(struct pg_store *s, const char *const *keywords,
+                             const char *const *values, int64_t deadline_us,
+                             struct pg_conn **out, struct belay_error *err)
 {
-    const char *const keywords[] = { "dbname", NULL };
-    const char *const values[] = { conninfo, NULL };
     struct pg_conn *c = calloc(1, sizeof(*c));
 
     if (!c)
         return err_no_memory(err, "a connection");
     c->store = s;
-    c->pg = conninfo ? PQconnectStartParams(keywords, values, 1)
-                     : PQconnectStartParams((const char *const *)s->keywords,
-                                            (const char *const *)s->values, 0);
-    if (c->pg)
+    c->pg = PQconnectStartParams(keywords, values, keywords != s->keywords);
+    if (c->pg) {
         (void)PQsetNoticeReceiver(c->pg, no_notice, NULL);
+        (void)PQsetErrorVerbosity(c->pg, PQERRORS_VERBOSE); /* with the SQLSTATE */
+    }
     belay_rc rc = !c->pg ? err_no_memory(err, "a connection")
                   : PQstatus(c->pg) == CONNECTION_BAD
                       ? not_connected(c, err)
-                      : poll_connect(c, mono_us() + s->request_timeout_us, err);
-    if (rc == BELAY_OK)
+                      : poll_connect(c, deadline_us, err);
+    if (rc == BELAY_OK) {
+        (void)PQsetErrorVerbosity(c->pg, PQERRORS_DEFAULT);
         rc = prepare_conn(c, err);
+    }
     if (rc) {
         pg_disconnect(c);
         return rc;
     }
     *out = c;
     return BELAY_OK;
+}
+
+/* As with libpq, who is answered and refused by one host does not ask the next. */
+belay_rc pg_connect_by(struct pg_store *s, int64_t deadline_us, struct pg_conn **out,
+                       struct belay_error *err)
+{
+    struct belay_error why = { .code = 0 };
+    belay_rc rc = BELAY_UNAVAILABLE;
+
+    for (unsigned i = 0; i < s->n_hosts && rc && why.reason[0] == '\0'; i++) {
+        int64_t now_us = mono_us();
+        int64_t share_us = (deadline_us - now_us) / (s->n_hosts - i);
+        if (share_us > s->connect_timeout_us)
+            share_us = s->connect_timeout_us;
+        rc = connect_with(s, s->keywords, s->values[i], now_us + share_us, out, &why);
+    }
+    if (rc && err)
+        *err = why;
+    return rc;
+}
+
+belay_rc pg_connect(struct pg_store *s, const char *conninfo, struct pg_conn **out,
+                    struct belay_error *err)
+{
+    const char *const keywords[] = { "dbname", NULL };
+    const char *const values[] = { conninfo, NULL };
+    int64_t deadline_us = mono_us() + s->request_timeout_us;
+
+    return conninfo ? connect_with(s, keywords, values, deadline_us, out, err)
+                    : pg_connect_by(s, deadline_us, out, err);
 }
 
 void pg_disconnect(struct pg_conn *c)
@@ -305,17 +386,18 @@ const char *pg_state(const struct pg_call *c)
     return state ? state : "";
 }
 
-/* SQLSTATE classes that are nobody's fault here. */
+/* What is nobody's fault here. */
 static const struct {
-    const char *begins;
+    const char *state;
     belay_rc code;
+    const char *reason;
 } codes[] = {
-    { "53200", BELAY_NO_MEMORY },   /* out of memory */
-    { "XX001", BELAY_CORRUPT },     /* data corrupted */
-    { "XX002", BELAY_CORRUPT },     /* index corrupted */
-    { "42501", BELAY_DENIED },      /* insufficient privilege */
-    { "25006", BELAY_UNAVAILABLE }, /* read-only: a replica */
-    { "22021", BELAY_INVALID },     /* not in the encoding */
+    { "53200", BELAY_NO_MEMORY, "" },            /* out of memory */
+    { "XX001", BELAY_CORRUPT, "" },              /* data corrupted */
+    { "XX002", BELAY_CORRUPT, "" },              /* index corrupted */
+    { "42501", BELAY_DENIED, "permission" },     /* insufficient privilege */
+    { "25006", BELAY_UNAVAILABLE, "read_only" }, /* a replica */
+    { "22021", BELAY_INVALID, "" },              /* not in the encoding */
 };
 
 belay_rc pg_call_error(const struct pg_call *c, const char *what,
@@ -324,14 +406,17 @@ belay_rc pg_call_error(const struct pg_call *c, const char *what,
     const char *message =
         c->result ? PQresultErrorField(c->result, PG_DIAG_MESSAGE_PRIMARY) : NULL;
     const char *state = pg_state(c);
+    const char *reason = "";
     belay_rc code = BELAY_UNAVAILABLE;
 
     for (size_t i = 0; i < COUNT_OF(codes); i++) {
-        if (strncmp(state, codes[i].begins, strlen(codes[i].begins)) == 0)
+        if (strcmp(state, codes[i].state) == 0) {
             code = codes[i].code;
+            reason = codes[i].reason;
+        }
     }
-    return err_set(err, code, "postgres: %s: %s (%s)", what,
-                   message ? message : "no answer", state);
+    return err_reason(err, code, reason, "postgres: %s: %s (%s)", what,
+                      message ? message : "no answer", state);
 }
 
 belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
@@ -343,7 +428,12 @@ belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
 
     if (PQsendQuery(c->pg, text) != 1 || !flush(c, deadline_us))
         return lost(c, what, err);
-    while (wait_result(c, deadline_us) && (r = PQgetResult(c->pg)) != NULL) {
+    for (;;) {
+        if (!wait_result(c, deadline_us))
+            return lost(c, what, err);
+        r = PQgetResult(c->pg);
+        if (!r)
+            break;
         struct pg_call call = { .result = r };
         if (!is_good(r) && rc == BELAY_OK)
             rc = pg_call_error(&call, what, err);

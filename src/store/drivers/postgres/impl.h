@@ -97,11 +97,14 @@ struct pg_store {
     struct driver d;
     struct driver_config config;
     struct belay_arena arena; /* the options' copies */
-    const char **keywords, **values;
+    const char **keywords;
+    const char ***values; /* by host, in the order they are tried */
+    unsigned n_hosts;
     const char *schema, *listen;
     bool pooler, relaxed;
     unsigned pool_max, retries, retry_base, retry_jitter;
     int64_t request_timeout_us, retry_first_us;
+    int64_t connect_timeout_us; /* of one host */
     enum durability durability;
     const struct row_type *epoch; /* row type `epoch` of the dictionary; NULL: none */
 
@@ -175,9 +178,15 @@ MUST_USE bool pg_row(const PGresult *r, int row, int column,
 
 /* --- conn.c --- */
 
-/* conninfo NULL: with the store's own parameters. */
+/* conninfo NULL: with the store's own parameters.  Takes no longer than a request may.
+ *
+ *   unavailable  nobody answers; with a reason (login, database, permission, tls, option):
+ *                somebody does, and trying again would not help */
 MUST_USE belay_rc pg_connect(struct pg_store *s, const char *conninfo,
                              struct pg_conn **out, struct belay_error *err);
+/* The same with the store's own parameters, until a time of the monotonic clock. */
+MUST_USE belay_rc pg_connect_by(struct pg_store *s, int64_t deadline_us,
+                                struct pg_conn **out, struct belay_error *err);
 void pg_disconnect(struct pg_conn *c); /* takes NULL */
 
 /* How far an exchange got. */
@@ -205,6 +214,8 @@ MUST_USE belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
 
 /* --- pool.c --- */
 
+/* Waits for one that others have, or connects, with pauses in between, for as long as one
+ * request may take: `unavailable` then, reason pool when the others kept theirs. */
 MUST_USE belay_rc pg_take(struct pg_store *s, struct pg_conn **out,
                           struct belay_error *err);
 void pg_give_back(struct pg_store *s, struct pg_conn *c);
@@ -233,6 +244,11 @@ belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
 MUST_USE belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *c,
                                  const struct plan *plan, struct plan_result *result,
                                  struct belay_arena *a, struct belay_error *err);
+
+/* A plan without effects, by an attempt that holds nothing: whether its guards hold. */
+MUST_USE belay_rc pg_confirm(struct driver *d, const struct plan *plan,
+                             struct plan_result *result, struct belay_arena *a,
+                             struct belay_error *err);
 
 /* Rows of a plan: its part of the pipe. */
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,

@@ -308,6 +308,13 @@ static void sleep_on(struct pg_listener *l)
     }
 }
 
+/* A process that commits and ends at once wakes others, too. */
+static void say_last(struct pg_listener *l)
+{
+    l->ask_at_us = 0;
+    (void)send_posted(l);
+}
+
 static void *listen_thread(void *arg)
 {
     struct pg_listener *l = arg;
@@ -316,8 +323,10 @@ static void *listen_thread(void *arg)
         pthread_mutex_lock(&l->mutex);
         bool stop = l->stop;
         pthread_mutex_unlock(&l->mutex);
-        if (stop)
+        if (stop) {
+            say_last(l);
             return NULL;
+        }
         bool ok = keep_registered(l) && send_posted(l);
         if (!ok && l->conn)
             lose_connection(l);

@@ -1,5 +1,6 @@
 #include <ctype.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "store/drivers/postgres/impl.h"
 #include "store/wake.h"
@@ -33,27 +34,106 @@ static const char *keep(struct pg_store *s, const char *text)
                : NULL;
 }
 
+/* --- parameters --- */
+
+static bool is_list(const char *keyword)
+{
+    return strcmp(keyword, "host") == 0 || strcmp(keyword, "hostaddr") == 0 ||
+           strcmp(keyword, "port") == 0;
+}
+
+static unsigned list_length(const char *list)
+{
+    unsigned n = 1;
+
+    for (; *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+/* Element i of a list with commas; a list of one counts for all. */
+static const char *keep_nth(struct pg_store *s, const char *list, unsigned i)
+{
+    struct bytes kept;
+
+    for (unsigned skip = list_length(list) > 1 ? i : 0; skip > 0; skip--)
+        list += strcspn(list, ",") + (strchr(list, ',') != NULL);
+    return arena_copy(&s->arena, bytes_of(list, strcspn(list, ",")), &kept)
+               ? (const char *)kept.ptr
+               : NULL;
+}
+
+/* libpq, when it does not block, stays with a host that does not answer.  So hosts are
+ * tried one by one, each with parameters of its own. */
+static bool keep_host(struct pg_store *s, const struct postgres_options *o, size_t n,
+                      unsigned host)
+{
+    const char **values = arena_zalloc(&s->arena, n + 3, sizeof(*values));
+
+    if (!values)
+        return false;
+    s->values[host] = values;
+    for (size_t i = 0; i < n; i++) {
+        values[i] = is_list(o->keywords[i]) ? keep_nth(s, o->values[i], host)
+                                            : keep(s, o->values[i]);
+        if (!values[i])
+            return false;
+    }
+    values[n] = "UTF8";
+    values[n + 1] = "belay";
+    return true;
+}
+
+/* connect_timeout, in seconds: libpq leaves it to those who do not block. */
+static belay_rc take_connect_timeout(struct pg_store *s,
+                                     const struct postgres_options *o,
+                                     struct belay_error *err)
+{
+    int64_t seconds = 0;
+
+    s->connect_timeout_us = s->request_timeout_us;
+    for (size_t i = 0; o->keywords[i]; i++) {
+        if (strcmp(o->keywords[i], "connect_timeout") != 0)
+            continue;
+        if (!bytes_to_i64(bytes_str(o->values[i]), &seconds) || seconds > INT32_MAX) {
+            belay_rc rc = err_reason(err, BELAY_INVALID, "option",
+                                     "postgres: connect_timeout: must be a whole "
+                                     "number of seconds");
+            err_entity(err, bytes_str("connect_timeout"));
+            return rc;
+        }
+        if (seconds > 0)
+            s->connect_timeout_us = seconds * 1000000;
+    }
+    return BELAY_OK;
+}
+
 /* The caller's parameters, and those that are ours. */
 static bool keep_params(struct pg_store *s, const struct postgres_options *o)
 {
     size_t n = 0;
 
-    while (o->keywords[n])
-        n++;
-    s->keywords = arena_zalloc(&s->arena, n + 4, sizeof(*s->keywords));
-    s->values = arena_zalloc(&s->arena, n + 4, sizeof(*s->values));
+    s->n_hosts = 1;
+    for (; o->keywords[n]; n++) {
+        if (strcmp(o->keywords[n], "host") == 0 ||
+            strcmp(o->keywords[n], "hostaddr") == 0)
+            s->n_hosts = list_length(o->values[n]);
+    }
+    s->keywords = arena_zalloc(&s->arena, n + 3, sizeof(*s->keywords));
+    s->values = arena_zalloc(&s->arena, s->n_hosts, sizeof(*s->values));
     if (!s->keywords || !s->values)
         return false;
     for (size_t i = 0; i < n; i++) {
         s->keywords[i] = keep(s, o->keywords[i]);
-        s->values[i] = keep(s, o->values[i]);
-        if (!s->keywords[i] || !s->values[i])
+        if (!s->keywords[i])
             return false;
     }
     s->keywords[n] = "client_encoding";
-    s->values[n++] = "UTF8";
-    s->keywords[n] = "fallback_application_name";
-    s->values[n] = "belay";
+    s->keywords[n + 1] = "fallback_application_name";
+    for (unsigned host = 0; host < s->n_hosts; host++) {
+        if (!keep_host(s, o, n, host))
+            return false;
+    }
     return true;
 }
 
@@ -87,7 +167,7 @@ static belay_rc take_options(struct pg_store *s, const struct postgres_options *
     }
     if (!s->schema || (o->listen && !s->listen) || !keep_params(s, o))
         return err_no_memory(err, "a store");
-    return BELAY_OK;
+    return take_connect_timeout(s, o, err);
 }
 
 /* --- the server --- */
@@ -158,6 +238,22 @@ static belay_rc check_server(struct pg_conn *c, struct belay_error *err)
     return BELAY_OK;
 }
 
+/* Only the owner can make what is missing, and does so by opening the store. */
+static belay_rc make_schema(struct pg_store *s, struct pg_conn *c,
+                            struct belay_error *err)
+{
+    belay_rc rc = pg_make_schema(s, c, err);
+
+    if (rc != BELAY_DENIED)
+        return rc;
+    return err_reason(
+        err, BELAY_DENIED, "schema",
+        "postgres: role %s may not use the schema %s, or not make what it "
+        "lacks: open the store once as its owner (belay doctor), then "
+        "grant the role what docs/postgres.md says",
+        PQuser(c->pg), s->schema);
+}
+
 static belay_rc open_store(struct pg_store *s, struct belay_error *err)
 {
     struct pg_conn *c = NULL;
@@ -169,7 +265,7 @@ static belay_rc open_store(struct pg_store *s, struct belay_error *err)
     if (rc == BELAY_OK)
         rc = check_durability(s, c, err);
     if (rc == BELAY_OK)
-        rc = pg_make_schema(s, c, err);
+        rc = make_schema(s, c, err);
     pg_give_back(s, c);
     if (rc == BELAY_OK)
         rc = wake_hub_open(&s->d.hub, err);
@@ -241,6 +337,17 @@ static const struct driver_ops ops = {
     .close = pg_close,
 };
 
+/* Those who wait do so until a time of the monotonic clock. */
+static void init_pool_cond(struct pg_store *s)
+{
+    pthread_condattr_t attr;
+
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&s->pool_cond, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
 belay_rc postgres_open(struct driver **out, const struct postgres_options *options,
                        const struct driver_config *config, struct belay_error *err)
 {
@@ -254,7 +361,7 @@ belay_rc postgres_open(struct driver **out, const struct postgres_options *optio
     s->config = *config;
     (void)pthread_mutex_init(&s->texts.mutex, NULL);
     (void)pthread_mutex_init(&s->pool_mutex, NULL);
-    (void)pthread_cond_init(&s->pool_cond, NULL);
+    init_pool_cond(s);
     (void)pthread_mutex_init(&s->clock.mutex, NULL);
     belay_rc rc = take_options(s, options, err);
     if (rc == BELAY_OK)

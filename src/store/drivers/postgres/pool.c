@@ -1,3 +1,5 @@
+#include <time.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "store/drivers/postgres/impl.h"
@@ -18,39 +20,72 @@ static int64_t jittered(struct pg_store *s, int64_t pause_us)
     return pause_us - pause_us * s->retry_jitter / 100 * chance / 255;
 }
 
-static belay_rc connect_again(struct pg_store *s, struct pg_conn **out,
-                              struct belay_error *err)
+static int64_t mono_us(void)
 {
     struct belay_clock clock = clock_system();
-    int64_t pause_us = s->retry_first_us;
-    belay_rc rc = pg_connect(s, NULL, out, err);
 
-    for (unsigned i = 0; i < s->retries && rc == BELAY_UNAVAILABLE; i++) {
-        clock.sleep_us(clock.arg, jittered(s, pause_us));
+    return clock.mono_us(clock.arg);
+}
+
+/* Again and again, unless somebody answers and does not want us, or there is no time for
+ * another pause. */
+static belay_rc connect_again(struct pg_store *s, int64_t deadline_us,
+                              struct pg_conn **out, struct belay_error *err)
+{
+    struct belay_clock clock = clock_system();
+    struct belay_error why = { .code = 0 };
+    int64_t pause_us = s->retry_first_us;
+    belay_rc rc = pg_connect_by(s, deadline_us, out, &why);
+
+    for (unsigned i = 0;
+         i < s->retries && rc == BELAY_UNAVAILABLE && why.reason[0] == '\0'; i++) {
+        int64_t wait_us = jittered(s, pause_us);
+        if (mono_us() + wait_us >= deadline_us)
+            break;
+        clock.sleep_us(clock.arg, wait_us);
         pause_us *= s->retry_base;
         if (pause_us > PAUSE_MAX_US)
             pause_us = PAUSE_MAX_US;
-        rc = pg_connect(s, NULL, out, err);
+        rc = pg_connect_by(s, deadline_us, out, &why);
     }
+    if (rc && err)
+        *err = why;
     return rc;
+}
+
+/* With the mutex held: until one is idle or may be opened; false: not in time. */
+static bool wait_for_turn(struct pg_store *s, int64_t deadline_us)
+{
+    struct timespec until = { .tv_sec = deadline_us / 1000000,
+                              .tv_nsec = deadline_us % 1000000 * 1000 };
+    bool in_time = true;
+
+    while (!s->idle && s->n_open >= s->pool_max && in_time)
+        in_time = pthread_cond_timedwait(&s->pool_cond, &s->pool_mutex, &until) == 0;
+    return s->idle || s->n_open < s->pool_max;
 }
 
 belay_rc pg_take(struct pg_store *s, struct pg_conn **out, struct belay_error *err)
 {
+    int64_t deadline_us = mono_us() + s->request_timeout_us;
+
     pthread_mutex_lock(&s->pool_mutex);
-    while (!s->idle && s->n_open >= s->pool_max)
-        pthread_cond_wait(&s->pool_cond, &s->pool_mutex);
+    bool turn = wait_for_turn(s, deadline_us);
     struct pg_conn *c = s->idle;
     if (c)
         s->idle = c->next;
-    else
+    else if (turn)
         s->n_open++;
     pthread_mutex_unlock(&s->pool_mutex);
+    if (!turn)
+        return err_reason(err, BELAY_UNAVAILABLE, "pool",
+                          "postgres: all connections (pool=%u) were in use for %lld ms",
+                          s->pool_max, (long long)(s->request_timeout_us / 1000));
     if (c) {
         *out = c;
         return BELAY_OK;
     }
-    belay_rc rc = connect_again(s, out, err);
+    belay_rc rc = connect_again(s, deadline_us, out, err);
     if (rc) {
         pthread_mutex_lock(&s->pool_mutex);
         s->n_open--;
@@ -60,9 +95,11 @@ belay_rc pg_take(struct pg_store *s, struct pg_conn **out, struct belay_error *e
     return rc;
 }
 
+/* One that is in the middle of something is nobody else's. */
 void pg_give_back(struct pg_store *s, struct pg_conn *c)
 {
-    bool bad = c->bad || c->open_txn || PQstatus(c->pg) != CONNECTION_OK;
+    bool bad = c->bad || c->open_txn || PQstatus(c->pg) != CONNECTION_OK ||
+               PQtransactionStatus(c->pg) != PQTRANS_IDLE;
 
     if (bad)
         pg_disconnect(c);
@@ -94,13 +131,6 @@ void pg_drop_idle(struct pg_store *s)
 }
 
 /* --- the server's time --- */
-
-static int64_t mono_us(void)
-{
-    struct belay_clock clock = clock_system();
-
-    return clock.mono_us(clock.arg);
-}
 
 static const struct pg_sql *time_sql(struct pg_store *s)
 {

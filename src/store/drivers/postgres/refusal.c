@@ -1,5 +1,10 @@
-/* Why a plan was refused: what is stored is looked at, and refuse.h says what that means
- * (rule 3).  When there is no reason any more the plan met somebody: a conflict. */
+/* Plans that are only looked at.
+ *
+ * Why a plan was refused: what is stored is looked at, and refuse.h says what that means
+ * (rule 3).  When there is no reason any more the plan met somebody: a conflict.
+ *
+ * A plan without effects (rule 4) holds when its guards hold together, at one moment: one
+ * snapshot tells, without a lock, so that who may only read can have an answer confirmed. */
 #include "store/drivers/postgres/impl.h"
 #include "store/refuse.h"
 
@@ -129,5 +134,29 @@ belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
     }
     if (rc == BELAY_OK)
         result->conflict = true;
+    return rc;
+}
+
+belay_rc pg_confirm(struct driver *d, const struct plan *plan,
+                    struct plan_result *result, struct belay_arena *a,
+                    struct belay_error *err)
+{
+    struct pg_attempt at = { .ns = plan->ns };
+    struct read *reads = arena_zalloc(a, plan->n_guards, sizeof(*reads));
+
+    if (!reads)
+        return err_no_memory(err, "a commit");
+    for (size_t i = 0; i < plan->n_guards; i++)
+        reads[i] =
+            (struct read){ .kind = READ_ROW, .row = { .ref = plan->guards[i].ref } };
+    belay_rc rc =
+        plan->n_guards > 0 ? pg_read(d, &at, reads, plan->n_guards, a, err) : BELAY_OK;
+    for (size_t i = 0; i < plan->n_guards && !rc && !result->conflict; i++) {
+        const struct row *row = reads[i].row.out;
+        if ((row ? row->ver : 0) != plan->guards[i].ver) {
+            result->conflict = true;
+            result->failed_guard = i;
+        }
+    }
     return rc;
 }

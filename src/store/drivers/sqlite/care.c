@@ -64,6 +64,7 @@ static belay_rc erase_from(struct erasing *e, const char *table, struct bytes ke
     if (sqlite3_step(st) != SQLITE_DONE)
         return conn_error(c, "erase", &e->err);
     e->left -= sqlite3_changes(c->db) * weight;
+    rowcache_clear(c->rows);
     return BELAY_OK;
 }
 

@@ -1,8 +1,9 @@
 /* Checking and applying a plan, inside the write transaction.
  *
- * Everything that may be refused is checked before the first write, so that a refusal
- * (a counter out of its bounds, say) costs its own caller the answer and nobody else
- * anything.  What fails in applying is the disk, or a bug. */
+ * What may well be refused is checked before the first write, so that a refusal (a
+ * counter out of its bounds, say) costs its own caller the answer and nobody else
+ * anything.  What fails in applying is the disk, a bug, or damage: then the group is taken
+ * back, and each member alone is checked for everything. */
 #include <string.h>
 
 #include "store/drivers/sqlite/impl.h"
@@ -124,16 +125,32 @@ static belay_rc check_counters(struct conn *c, const struct plan *plan,
     return range;
 }
 
-belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
+/* Counters may be refused, and that must not go before what is wrong with a rank or a log
+ * (rule 3); trims hide what a log was before. */
+static bool effects_tell(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        const struct effect *e = &plan->effects[i];
+        if (is_counter_effect(e) || e->kind == EFFECT_LOG_TRIM)
+            return false;
+    }
+    return true;
+}
+
+belay_rc plan_check(struct conn *c, const struct plan *plan, enum trust trust,
                     struct plan_result *result, struct belay_error *err)
 {
     bool counters = false;
 
+    if (trust == TRUST_EFFECTS && !effects_tell(plan))
+        trust = TRUST_READS;
     for (size_t i = 0; i < plan->n_guards; i++) {
-        bool holds = fresh && plan->guards[i].read;
+        const struct guard *g = &plan->guards[i];
+        bool holds = (trust >= TRUST_READS && g->read) ||
+                     (trust == TRUST_EFFECTS && g->inserted);
         if (holds)
             continue;
-        belay_rc rc = check_guard(c, plan->ns, &plan->guards[i], &holds, err);
+        belay_rc rc = check_guard(c, plan->ns, g, &holds, err);
         if (rc)
             return rc;
         if (!holds) {
@@ -142,7 +159,7 @@ belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
             return BELAY_OK;
         }
     }
-    for (size_t i = 0; i < plan->n_effects; i++) {
+    for (size_t i = 0; i < plan->n_effects && trust < TRUST_EFFECTS; i++) {
         const struct effect *e = &plan->effects[i];
         belay_rc rc = BELAY_OK;
         if (e->kind >= EFFECT_RANK_ADD && e->kind <= EFFECT_RANK_REMOVE)
@@ -206,6 +223,17 @@ static belay_rc apply_counter(struct conn *c, struct bytes ns, const struct effe
     return conn_run(c, st, "count", err);
 }
 
+/* Runs a statement that must change one row. */
+static belay_rc run_one(struct conn *c, sqlite3_stmt *st, const char *what,
+                        struct belay_error *err)
+{
+    belay_rc rc = conn_run(c, st, what, err);
+
+    if (rc || sqlite3_changes(c->db) == 1)
+        return rc;
+    return err_set(err, BELAY_CORRUPT, "sqlite: %s: not as it should be", what);
+}
+
 static belay_rc run_rank(struct conn *c, struct bytes ns, enum plain_sql which,
                          const struct effect *e, int64_t rank, struct belay_error *err)
 {
@@ -217,7 +245,7 @@ static belay_rc run_rank(struct conn *c, struct bytes ns, enum plain_sql which,
     bind_text(st, 2, e->rank.index);
     bind_text(st, 3, e->rank.member);
     (void)sqlite3_bind_int64(st, 4, rank);
-    return conn_run(c, st, "write a rank", err);
+    return run_one(c, st, "write a rank", err);
 }
 
 static belay_rc apply_rank(struct conn *c, struct bytes ns, const struct effect *e,
@@ -307,6 +335,15 @@ static belay_rc apply_one(struct conn *c, struct bytes ns, const struct effect *
     return err_set(err, BELAY_MISUSE, "commit: unknown kind of effect");
 }
 
+/* Counters are of rows that are not kept. */
+static void remember(struct conn *c, struct bytes ns, const struct effect *e)
+{
+    if (e->kind == EFFECT_DELETE)
+        rowcache_drop(c->rows, ns, &e->row.ref);
+    else if (e->kind == EFFECT_INSERT || e->kind == EFFECT_PUT)
+        rowcache_put(c->rows, ns, &e->row.ref, e->row.ver, e->row.v);
+}
+
 belay_rc plan_apply(struct conn *c, const struct plan *plan, struct plan_result *result,
                     struct belay_error *err)
 {
@@ -314,7 +351,10 @@ belay_rc plan_apply(struct conn *c, const struct plan *plan, struct plan_result 
 
     /* The plan's rows stand before its counters, so a row it inserts is there by then.
      */
-    for (size_t i = 0; i < plan->n_effects && !rc; i++)
+    for (size_t i = 0; i < plan->n_effects && !rc; i++) {
         rc = apply_one(c, plan->ns, &plan->effects[i], &result->effects[i], err);
+        if (!rc && c->rows)
+            remember(c, plan->ns, &plan->effects[i]);
+    }
     return rc;
 }

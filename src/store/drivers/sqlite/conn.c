@@ -192,6 +192,30 @@ belay_rc conn_run_plain(struct conn *c, enum plain_sql which, const char *what,
     return conn_run(c, conn_plain(c, which, err), what, err);
 }
 
+/* --- rows in mind --- */
+
+/* Changes with every commit, of this connection or another. */
+static unsigned file_version(struct conn *c)
+{
+    unsigned version = 0;
+
+    (void)sqlite3_file_control(c->db, "main", SQLITE_FCNTL_DATA_VERSION, &version);
+    return version;
+}
+
+void conn_rows_begin(struct conn *c)
+{
+    if (c->rows && file_version(c) != c->rows_version)
+        rowcache_clear(c->rows);
+}
+
+void conn_rows_end(struct conn *c, bool committed)
+{
+    if (c->rows && !committed)
+        rowcache_clear(c->rows);
+    c->rows_version = file_version(c);
+}
+
 /* --- binding and reading columns --- */
 
 void bind_bytes(sqlite3_stmt *st, int at, struct bytes b)
@@ -278,6 +302,7 @@ void conn_close(struct conn *c)
     for (size_t i = 0; c->types && i < c->store->config.schema->n_types; i++)
         finalize_type(&c->types[i]);
     (void)sqlite3_close(c->db);
+    rowcache_free(c->rows);
     free(c->types);
     free(c);
 }

@@ -2,9 +2,11 @@
  * are answered.
  *
  * Who finds nobody leading leads: it takes the queue as it stands, runs every body in
- * one transaction and commits.  While it waits for the disk the queue grows, so groups
- * are as large as the load and a lone caller waits for nobody.  A leader leads one turn
- * and hands over to the oldest in the queue.
+ * one transaction and commits.  One of the group waits for the disk and answers it; the
+ * next group runs meanwhile, and is answered after a later sync, so that nobody is told
+ * what rests on something that may yet be lost.  While a group runs the queue grows, so
+ * groups are as large as the load and a lone caller waits for nobody.  After some turns
+ * the leader hands over to the oldest in the queue.
  */
 #include <string.h>
 
@@ -22,18 +24,24 @@ belay_rc group_roll_back(struct sqlite_store *s, struct belay_error *err)
     /* SQLite may have rolled back by itself already. */
     if (sqlite3_get_autocommit(s->writer->db))
         return BELAY_OK;
-    return conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", err);
+    belay_rc rc = conn_run_plain(s->writer, SQL_ROLLBACK, "roll back", err);
+    conn_rows_end(s->writer, false);
+    return rc;
 }
 
 static belay_rc turn_begin(struct sqlite_store *s, struct belay_error *err)
 {
     struct turn *t = &s->turn;
 
-    t->wrote = t->broken = false;
+    t->wrote = t->broken = t->alone = false;
     t->bytes = 0;
     /* One that could not be taken back for want of memory is taken back now. */
     belay_rc rc = group_roll_back(s, err);
-    return rc ? rc : conn_run_plain(s->writer, SQL_BEGIN_WRITE, "begin", err);
+    if (!rc)
+        rc = conn_run_plain(s->writer, SQL_BEGIN_WRITE, "begin", err);
+    if (!rc)
+        conn_rows_begin(s->writer);
+    return rc;
 }
 
 static void turn_roll_back(struct sqlite_store *s)
@@ -41,6 +49,7 @@ static void turn_roll_back(struct sqlite_store *s)
     struct belay_error ignored = { .code = 0 };
     belay_rc rc = group_roll_back(s, &ignored);
 
+    conn_rows_end(s->writer, false); /* also when SQLite did it by itself */
     if (rc && rc != BELAY_NO_MEMORY)
         atomic_store(&s->poisoned, true);
 }
@@ -60,8 +69,9 @@ static bool turn_is_lost(struct sqlite_store *s)
 static belay_rc turn_commit(struct sqlite_store *s, struct belay_error *err)
 {
     bool wrote = s->turn.wrote;
-    belay_rc rc = conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
+    belay_rc rc = wal_commit(s, wrote, err);
 
+    conn_rows_end(s->writer, rc == BELAY_OK);
     if (!rc)
         return BELAY_OK;
     turn_roll_back(s);
@@ -91,6 +101,7 @@ static void run_alone(struct sqlite_store *s, struct member *m)
     m->rc = turn_begin(s, &m->err);
     if (m->rc)
         return;
+    s->turn.alone = true;
     m->job->run(m->job);
     if (!turn_is_lost(s)) {
         m->rc = turn_commit(s, &m->err);
@@ -199,11 +210,10 @@ static void answer_members(struct member *first, const struct member *self)
     }
 }
 
-/* Puts those that had no turn back, and lets the oldest in the queue lead. */
-static void hand_over(struct group *g, struct member *rest)
+/* Lets the oldest in the queue lead. */
+static void hand_over(struct group *g)
 {
     pthread_mutex_lock(&g->mutex);
-    put_back(g, rest);
     struct member *next = g->first;
     g->led = next != NULL;
     if (next)
@@ -213,11 +223,66 @@ static void hand_over(struct group *g, struct member *rest)
         parker_post(&next->parker, MEMBER_LEADS);
 }
 
-/* Leads one turn.  The members are taken when the lock between the processes is held, not
- * before: whoever comes while it is waited for goes along.  They are answered after the
- * next turn has begun, since waking many takes time; but before a checkpoint, which takes
- * longer, and what they wrote is on the disk. */
-static void lead(struct sqlite_store *s, struct member *self)
+/* Waits for the disk, then tells the members; also those that only looked, since they may
+ * have seen what was not on it yet. */
+static void answer_durably(struct sqlite_store *s, struct member *first,
+                           const struct member *self, uint64_t seen)
+{
+    struct belay_error err = { .code = 0 };
+
+    if (wal_sync(s, seen, &err)) {
+        (void)err_reason(&err, BELAY_UNKNOWN_OUTCOME, "poisoned",
+                         "commit: the disk failed; open the store again to see what it "
+                         "holds");
+        answer_all(first, BELAY_UNKNOWN_OUTCOME, &err);
+    }
+    answer_members(first, self);
+}
+
+/* What a turn leaves behind. */
+enum answer { OPEN, DELEGATED, ANSWERED };
+struct turn_end {
+    enum answer answer;
+    struct member *first; /* who was run */
+    uint64_t seen;        /* up to which commit that must be on the disk */
+    bool more;            /* others have come */
+};
+
+/* Leaves the group to one of its members, not the leader; false: it has no other. */
+static bool delegate(const struct turn_end *end, const struct member *self)
+{
+    struct member *m = end->first != self ? end->first : end->first->next;
+
+    if (!m)
+        return false;
+    m->group = end->first;
+    m->seen = end->seen;
+    parker_post(&m->parker, MEMBER_SYNCS);
+    return true;
+}
+
+/* Under the file lock, after a turn.  A checkpoint takes longer than they should wait. */
+static void end_turn(struct sqlite_store *s, const struct member *self,
+                     struct turn_end *end)
+{
+    bool due = !atomic_load(&s->poisoned) && wal_is_due(s);
+
+    end->seen = wal_seen(s);
+    if ((end->more || due) && delegate(end, self))
+        end->answer = DELEGATED;
+    if (!due)
+        return;
+    if (end->answer == OPEN) {
+        answer_durably(s, end->first, self, end->seen);
+        end->answer = ANSWERED;
+    }
+    wal_after_commit(s);
+}
+
+/* Runs one turn.  The members are taken when the lock between the processes is held, not
+ * before: whoever comes while it is waited for goes along. */
+static void take_turn(struct sqlite_store *s, const struct member *self,
+                      struct turn_end *end)
 {
     struct group *g = &s->group;
     struct belay_error err = { .code = 0 };
@@ -225,23 +290,44 @@ static void lead(struct sqlite_store *s, struct member *self)
     belay_rc rc = atomic_load(&s->poisoned) ? store_poisoned(&err)
                                             : file_lock_take(&s->lock, &err);
 
+    *end = (struct turn_end){ .answer = OPEN };
     pthread_mutex_lock(&g->mutex);
-    struct member *first = take_members(g);
+    end->first = take_members(g);
     pthread_mutex_unlock(&g->mutex);
-    if (rc)
-        answer_all(first, rc, &err);
-    else
-        run_turn(s, first, &rest);
-    bool checkpoint = !rc && !atomic_load(&s->poisoned) && wal_is_due(s);
-    if (checkpoint) {
-        answer_members(first, self);
-        wal_after_commit(s);
+    if (rc) {
+        answer_all(end->first, rc, &err);
+        return;
     }
-    if (!rc)
-        file_lock_release(&s->lock);
-    hand_over(g, rest);
-    if (!checkpoint)
-        answer_members(first, self);
+    run_turn(s, end->first, &rest);
+    pthread_mutex_lock(&g->mutex);
+    put_back(g, rest);
+    end->more = g->first != NULL;
+    pthread_mutex_unlock(&g->mutex);
+    end_turn(s, self, end);
+    file_lock_release(&s->lock);
+}
+
+/* Leads while there is something to do, but not for ever.  The store's pages are in this
+ * processor's cache, and waking another leader takes as long as some bodies: so one of the
+ * group waits for the disk, and the leader goes on. */
+static void lead(struct sqlite_store *s, struct member *self)
+{
+    struct turn_end end;
+    bool awaited = false; /* another one answers us */
+
+    for (unsigned turns = 1;; turns++) {
+        take_turn(s, self, &end);
+        if (turns == 1)
+            awaited = end.answer == DELEGATED;
+        if (end.answer == OPEN || !end.more || turns == LEADER_TURNS)
+            break;
+    }
+    hand_over(&s->group);
+    if (end.answer == OPEN)
+        answer_durably(s, end.first, self, end.seen);
+    while (awaited)
+        awaited = !(parker_receive(&self->parker, &s->config.clock, DEADLINE_NONE) &
+                    MEMBER_ANSWERED);
 }
 
 static void unlink_member(struct group *g, struct member *m)
@@ -276,7 +362,9 @@ static belay_rc wait_for_turn(struct sqlite_store *s, struct member *m, bool *le
     for (;;) {
         uint32_t told = parker_receive(&m->parker, &s->config.clock, deadline_us);
         *leads = told & MEMBER_LEADS;
-        if (told & (MEMBER_LEADS | MEMBER_ANSWERED))
+        if (told & MEMBER_SYNCS)
+            answer_durably(s, m->group, m, m->seen);
+        if (told & (MEMBER_LEADS | MEMBER_ANSWERED | MEMBER_SYNCS))
             return BELAY_OK;
         bool cancelled = cancel_is_set(m->job->cancel);
         if (told && !cancelled)
@@ -327,14 +415,14 @@ belay_rc group_submit(struct driver *d, struct driver_job *job, struct belay_err
 /* --- commits --- */
 
 static belay_rc commit_in_turn(struct sqlite_store *s, const struct plan *plan,
-                               bool fresh, struct plan_result *result,
+                               enum trust trust, struct plan_result *result,
                                struct belay_error *err)
 {
     if (turn_is_lost(s))
         return atomic_load(&s->poisoned)
                    ? store_poisoned(err)
                    : err_set(err, BELAY_UNAVAILABLE, "commit: rolled back by SQLite");
-    belay_rc rc = plan_check(s->writer, plan, fresh, result, err);
+    belay_rc rc = plan_check(s->writer, plan, trust, result, err);
 
     if (rc || result->conflict || plan->n_effects == 0)
         return rc;
@@ -375,7 +463,7 @@ static void run_plan(struct driver_job *job)
     struct plan_job *p = (struct plan_job *)job;
 
     p->result->conflict = false;
-    p->rc = commit_in_turn(p->s, p->plan, false, p->result, &p->err);
+    p->rc = commit_in_turn(p->s, p->plan, TRUST_NOTHING, p->result, &p->err);
 }
 
 belay_rc group_commit(struct driver *d, void *attempt, const struct plan *plan,
@@ -389,7 +477,11 @@ belay_rc group_commit(struct driver *d, void *attempt, const struct plan *plan,
         err = &local;
     bool fresh = a->writes && a->read_at == s->turn.applied + 1;
     if (group_in_turn(s))
-        return commit_in_turn(s, plan, fresh, result, err);
+        return commit_in_turn(s, plan,
+                              !fresh          ? TRUST_NOTHING
+                              : s->turn.alone ? TRUST_READS
+                                              : TRUST_EFFECTS,
+                              result, err);
     struct plan_job p = { .job = { .run = run_plan, .deadline_us = DEADLINE_NONE },
                           .s = s,
                           .plan = plan,

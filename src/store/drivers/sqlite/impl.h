@@ -4,9 +4,11 @@
  *   sql.c       statement texts, derived from the dictionary
  *   conn.c      connections, prepared statements, error codes
  *   read.c      answering questions
+ *   rowcache.c  rows the writer has in mind
  *   commit.c    checking and applying a plan
  *   group.c     many bodies, one write transaction, one fsync
- *   wal.c       checkpoints
+ *   wal.c       checkpoints, and when what was committed is on the disk
+ *   walfile.c   one write for a commit's frames, and the sync apart from it
  *   walk.c      everything in a namespace
  *   care.c      erasing a namespace, looking for damage
  *   doctor.c    how file, log, lock and disk are doing
@@ -27,7 +29,9 @@
 #include "base/park.h"
 #include "store/drivers/sqlite.h"
 #include "store/drivers/sqlite/lock.h"
+#include "store/drivers/sqlite/rowcache.h"
 #include "store/drivers/sqlite/wakefile.h"
+#include "store/drivers/sqlite/walfile.h"
 
 /* "BLAY" in ASCII; PRAGMA application_id of a Belay file. */
 #define SQLITE_BELAY_ID 0x424c4159
@@ -90,6 +94,8 @@ struct conn {
     struct conn *next; /* in the pool of readers */
     sqlite3 *db;
     struct sqlite_store *store;
+    struct rowcache *rows; /* the writer's; NULL: none */
+    unsigned rows_version; /* of the file, when they were read or written */
     sqlite3_stmt *plain[PLAIN_SQLS];
     struct type_statements *types; /* one per row type of the dictionary */
 };
@@ -99,12 +105,15 @@ struct conn {
 /* What a member is told, beside PARKER_WOKEN by a cancel. */
 #define MEMBER_LEADS 2U
 #define MEMBER_ANSWERED 4U /* the last word: nobody touches the member after it */
+#define MEMBER_SYNCS 8U    /* it waits for the disk and answers its group, itself too */
 
 struct member {
     struct member *next;
     struct driver_job *job;
     struct parker parker;
-    bool queued; /* under the group's mutex: it may leave by itself */
+    bool queued;          /* under the group's mutex: it may leave by itself */
+    struct member *group; /* MEMBER_SYNCS: whom it answers, */
+    uint64_t seen;        /* and up to which commit it syncs */
     belay_rc rc;
     struct belay_error err;
 };
@@ -117,13 +126,15 @@ struct group {
 
 /* What the group's leader is doing; it alone touches this, but for `leader`. */
 struct turn {
-    uint64_t applied;         /* plans, in all turns so far */
-    bool wrote;               /* a plan was applied in it */
-    bool broken;              /* applying failed half-way: it must be rolled back */
-    size_t bytes;             /* of the plans applied */
+    uint64_t applied; /* plans, in all turns so far */
+    bool wrote;       /* a plan was applied in it */
+    bool broken;      /* applying failed half-way: it must be rolled back */
+    bool alone;       /* one member has it to itself, and is looked at closely */
+    size_t bytes;     /* of the plans applied */
     _Atomic uintptr_t leader; /* the thread whose turn it is, or 0 */
 };
 
+#define LEADER_TURNS 16 /* then another leads: this one has its own work to do */
 #define GROUP_BODIES_MAX 256
 #define GROUP_BYTES_MAX ((size_t)4 << 20)
 
@@ -134,6 +145,11 @@ struct sqlite_store {
     struct file_lock lock;
     struct wakefile *wakefile;
     struct conn *writer;
+    struct walfile *walfile; /* the writer's; NULL: in memory */
+    pthread_mutex_t sync_mutex;
+    pthread_cond_t sync_done;
+    bool syncing;             /* somebody waits for the disk: one at a time */
+    _Atomic uint64_t written; /* the last commit of ours that is in the log */
     pthread_mutex_t readers_mutex;
     struct conn *readers;
     unsigned n_readers;
@@ -193,6 +209,11 @@ MUST_USE belay_rc conn_run(struct conn *c, sqlite3_stmt *st, const char *what,
 MUST_USE belay_rc conn_run_plain(struct conn *c, enum plain_sql which, const char *what,
                                  struct belay_error *err);
 
+/* Inside a write transaction, at its begin: forgets rows if somebody else has written.
+ * At its end: what is remembered is of now, if it was committed. */
+void conn_rows_begin(struct conn *c);
+void conn_rows_end(struct conn *c, bool committed);
+
 /* One place that maps SQLite's codes; a disk that failed poisons the store (X5). */
 belay_rc conn_error(struct conn *c, const char *what, struct belay_error *err);
 
@@ -223,10 +244,16 @@ MUST_USE belay_rc row_from(sqlite3_stmt *st, const struct row_type *type,
 
 /* --- commit.c --- */
 
-/* Guards, then everything that can be refused (rule 3 of driver.h).  Nothing changes.
- * With `fresh`, nothing was applied since the attempt's first read in this transaction:
- * guards it has read hold. */
-MUST_USE belay_rc plan_check(struct conn *c, const struct plan *plan, bool fresh,
+/* What need not be looked at before a plan is applied. */
+enum trust {
+    TRUST_NOTHING,
+    TRUST_READS,   /* nothing was applied since the attempt's first read in this
+                      transaction: guards it has read hold */
+    TRUST_EFFECTS, /* and what is wrong with a row that is inserted, a rank or a log is
+                      found by applying it; who finds it so checks again, trusting less */
+};
+/* Guards, then everything that can be refused (rule 3 of driver.h).  Nothing changes. */
+MUST_USE belay_rc plan_check(struct conn *c, const struct plan *plan, enum trust trust,
                              struct plan_result *result, struct belay_error *err);
 /* Applies a plan that was checked in the same transaction.  A failure may leave it half
  * applied: the transaction must be rolled back. */
@@ -250,6 +277,17 @@ bool group_in_turn(const struct sqlite_store *s);
 /* After a commit, still under the lock: whether the log wants looking after, and doing so. */
 bool wal_is_due(struct sqlite_store *s);
 void wal_after_commit(struct sqlite_store *s);
+
+/* COMMIT on the writer's connection, under the lock.  It is in the log afterwards, and on
+ * the disk after wal_sync. */
+MUST_USE belay_rc wal_commit(struct sqlite_store *s, bool wrote,
+                             struct belay_error *err);
+/* The last commit that anybody can have seen by now. */
+uint64_t wal_seen(const struct sqlite_store *s);
+/* Returns when all commits up to the given one, of all processes, are on the disk.  A sync
+ * that fails poisons the store (X5), and every call after it. */
+MUST_USE belay_rc wal_sync(struct sqlite_store *s, uint64_t upto,
+                           struct belay_error *err);
 /* At open, under the lock: what an unclean end left in the WAL goes into the file. */
 MUST_USE belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err);
 

@@ -285,6 +285,8 @@ static belay_rc open_writer(struct sqlite_store *s, struct belay_error *err)
         rc = check_schema(s->writer, err);
     if (!rc)
         rc = prepare_ends(s->writer, err);
+    if (!rc && !(s->writer->rows = rowcache_new()))
+        rc = err_no_memory(err, "a store");
     if (!rc)
         rc = wal_recover(s, err);
     if (!rc)
@@ -348,7 +350,10 @@ static belay_rc lite_read(struct driver *d, void *attempt, struct read *reads, s
         }
         a->conn = c;
     }
-    return conn_read(a->conn, a->ns, reads, n, arena, err);
+    belay_rc rc = conn_read(a->conn, a->ns, reads, n, arena, err);
+    /* A reader may have seen a commit that is not on the disk yet; bodies in a turn are
+     * answered after it is. */
+    return rc || a->writes ? rc : wal_sync(s, wal_seen(s), err);
 }
 
 static void lite_end(struct driver *d, void *attempt)
@@ -388,9 +393,12 @@ static void lite_close(struct driver *d)
         conn_close(c);
     }
     conn_close(s->writer);
+    walfile_free(s->walfile);
     file_lock_close(&s->lock);
     wake_hub_close(s->d.hub);
     pthread_mutex_destroy(&s->group.mutex);
+    pthread_mutex_destroy(&s->sync_mutex);
+    pthread_cond_destroy(&s->sync_done);
     pthread_mutex_destroy(&s->readers_mutex);
     free(s->path);
     free(s);
@@ -433,6 +441,8 @@ static belay_rc open_files(struct sqlite_store *s, const char *path,
         rc = open_writer(s, err);
     if (!rc && s->path)
         rc = wakefile_open(&s->wakefile, path, s->d.hub, err);
+    if (!rc && s->path)
+        rc = walfile_attach(&s->walfile, s->writer->db, err);
     if (rc == BELAY_POISONED) { /* there is no handle yet that could be */
         rc = BELAY_UNAVAILABLE;
         err->code = (int32_t)rc;
@@ -463,6 +473,8 @@ belay_rc sqlite_open(struct driver **out, const char *path,
     s->config = *config;
     s->group.last = &s->group.first;
     pthread_mutex_init(&s->group.mutex, NULL);
+    pthread_mutex_init(&s->sync_mutex, NULL);
+    pthread_cond_init(&s->sync_done, NULL);
     pthread_mutex_init(&s->readers_mutex, NULL);
     belay_rc rc = wake_hub_open(&s->d.hub, err);
     if (!rc)

@@ -37,16 +37,22 @@ static belay_rc read_row(struct conn *c, struct bytes ns, const struct row_ref *
                          struct belay_arena *a, const struct row **out,
                          struct belay_error *err)
 {
-    CLEANUP(stmt_resetp) sqlite3_stmt *st = conn_type(c, ref->type, TYPE_GET, err);
-
     *out = NULL;
+    if (c->rows && !rowcache_get(c->rows, ns, ref, a, out))
+        return err_no_memory(err, "a row");
+    if (*out)
+        return BELAY_OK;
+    CLEANUP(stmt_resetp) sqlite3_stmt *st = conn_type(c, ref->type, TYPE_GET, err);
     if (!st)
         return unprepared(err);
     (void)bind_key(st, 1, ns, ref);
     int step = sqlite3_step(st);
-    if (step == SQLITE_ROW)
-        return row_from(st, ref->type, a, out, err);
-    return step == SQLITE_DONE ? BELAY_OK : conn_error(c, "read a row", err);
+    if (step != SQLITE_ROW)
+        return step == SQLITE_DONE ? BELAY_OK : conn_error(c, "read a row", err);
+    belay_rc rc = row_from(st, ref->type, a, out, err);
+    if (rc == BELAY_OK && c->rows)
+        rowcache_put(c->rows, ns, ref, (*out)->ver, (*out)->v);
+    return rc;
 }
 
 /* --- ranks --- */

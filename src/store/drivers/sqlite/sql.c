@@ -161,7 +161,9 @@ static const char *const plain[PLAIN_SQLS] = {
                            " AND (rank, member) >= (?4, ?5) ORDER BY rank, member LIMIT ?6",
     [SQL_RANK_SCAN_DOWN] = "SELECT rank, member FROM belay_rank WHERE ns = ?1 AND idx = ?2 AND rank >= ?3"
                            " AND (rank, member) <= (?4, ?5) ORDER BY rank DESC, member DESC LIMIT ?6",
-    [SQL_LOG_APPEND]     = "INSERT INTO belay_log (ns, stream, seq, data) VALUES (?1, ?2, ?3, ?4)",
+    [SQL_LOG_APPEND]     = "INSERT INTO belay_log (ns, stream, seq, data) VALUES (?1, ?2,"
+                           " CASE WHEN coalesce((SELECT max(seq) FROM belay_log WHERE ns = ?1"
+                           " AND stream = ?2), ?3 - 1) = ?3 - 1 THEN ?3 END, ?4)",
     [SQL_LOG_LAST]       = "SELECT seq FROM belay_log WHERE ns = ?1 AND stream = ?2 ORDER BY seq DESC LIMIT 1",
     [SQL_LOG_TRIM]       = "DELETE FROM belay_log WHERE ns = ?1 AND stream = ?2 AND seq <= ?3",
     [SQL_LOG_READ]       = "SELECT seq, data FROM belay_log WHERE ns = ?1 AND stream = ?2 AND seq > ?3"

@@ -27,6 +27,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,10 +46,14 @@ struct page {
     _Atomic uint32_t magic;
     _Atomic uint32_t posts; /* the futex */
     _Atomic uint32_t sleepers;
-    uint32_t unused[13];
+    uint32_t unused;
+    struct sync_marks marks;
+    uint32_t unused_too[8];
     _Atomic uint32_t bucket[N_BUCKETS];
 };
 static_assert(sizeof(struct page) <= PAGE, "the page holds all buckets");
+static_assert(offsetof(struct page, marks) == 16 && offsetof(struct page, bucket) == 64,
+              "as wakefile.h says");
 static_assert(ATOMIC_INT_LOCK_FREE == 2, "counters work between processes");
 
 struct wakefile {
@@ -157,6 +162,11 @@ void wakefile_post(struct wakefile *w, struct bytes ns, struct bytes topic)
     uint32_t naps = atomic_load(&w->naps);
     if (atomic_load(&page->sleepers) != 0 && !only_we_sleep(w, naps))
         futex_wake_all(&page->posts);
+}
+
+struct sync_marks *wakefile_marks(struct wakefile *w)
+{
+    return &w->page->marks;
 }
 
 /* --- opening and closing --- */

@@ -1,15 +1,17 @@
-/* The write-ahead log: checkpoints only here, only under the lock.
+/* The write-ahead log: checkpoints only here, only under the lock; and syncs, which are
+ * waited for outside it, so that the next group runs meanwhile.
  *
- *   8,000 pages    a passive checkpoint: copies what no reader needs any more
- *   64 MiB         RESTART: waits for readers, so that the next commit begins at the
- * front 256 MiB        writers wait: somebody reads for too long
+ *   15,000 pages   a passive checkpoint: copies what no reader needs any more; the more
+ *                  commits it waits for, the fewer pages a commit costs here
+ *   64 MiB         RESTART: waits for readers, so that the next commit begins in front
+ *   256 MiB        writers wait: somebody reads for too long
  *
  * The file is never truncated while it is in use: growing it again costs.
  */
 #include "store/drivers/sqlite/impl.h"
 
 #define PAGE 4096
-#define PASSIVE_PAGES 8000
+#define PASSIVE_PAGES 15000
 #define RESTART_PAGES ((64 << 20) / PAGE)
 #define WAIT_PAGES ((256 << 20) / PAGE)
 #define RETRY_PAGES 1000
@@ -33,6 +35,70 @@ static bool checkpoint(struct sqlite_store *s, int mode, int wait_ms, int *out_f
     *out_frames = frames;
     return rc == SQLITE_OK && frames == copied;
 }
+
+/* --- commits --- */
+
+belay_rc wal_commit(struct sqlite_store *s, bool wrote, struct belay_error *err)
+{
+    if (!s->walfile || !wrote)
+        return conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
+    /* Counted before anybody can see it. */
+    uint64_t number = atomic_fetch_add(&wakefile_marks(s->wakefile)->begun, 1) + 1;
+    walfile_sync_later(s->walfile);
+    belay_rc rc = conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
+    walfile_sync_again(s->walfile);
+    if (rc == BELAY_OK)
+        atomic_store(&s->written, number);
+    return rc;
+}
+
+uint64_t wal_seen(const struct sqlite_store *s)
+{
+    return s->walfile ? atomic_load(&wakefile_marks(s->wakefile)->begun) : 0;
+}
+
+/* Commits are numbered and put into the log under the lock: whoever has synced after his
+ * own has synced all before it. */
+static belay_rc sync_log(struct sqlite_store *s, struct belay_error *err)
+{
+    _Atomic uint64_t *synced = &wakefile_marks(s->wakefile)->synced;
+    uint64_t written = atomic_load(&s->written);
+
+    if (atomic_load(&s->poisoned))
+        return store_poisoned(err);
+    if (walfile_sync(s->walfile)) {
+        atomic_store(&s->poisoned, true); /* X5 */
+        return store_poisoned(err);
+    }
+    uint64_t before = atomic_load(synced);
+    while (before < written && !atomic_compare_exchange_weak(synced, &before, written))
+        continue;
+    return BELAY_OK;
+}
+
+belay_rc wal_sync(struct sqlite_store *s, uint64_t upto, struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+
+    if (!s->walfile || atomic_load(&wakefile_marks(s->wakefile)->synced) >= upto)
+        return BELAY_OK;
+    _Atomic uint64_t *synced = &wakefile_marks(s->wakefile)->synced;
+    pthread_mutex_lock(&s->sync_mutex);
+    while (s->syncing && atomic_load(synced) < upto)
+        pthread_cond_wait(&s->sync_done, &s->sync_mutex);
+    if (atomic_load(synced) < upto) {
+        s->syncing = true;
+        pthread_mutex_unlock(&s->sync_mutex);
+        rc = sync_log(s, err);
+        pthread_mutex_lock(&s->sync_mutex);
+        s->syncing = false;
+        pthread_cond_broadcast(&s->sync_done);
+    }
+    pthread_mutex_unlock(&s->sync_mutex);
+    return rc;
+}
+
+/* --- checkpoints --- */
 
 bool wal_is_due(struct sqlite_store *s)
 {

@@ -125,5 +125,5 @@ belay_rc sqlite_walk(struct driver *d, struct bytes ns, item_visit *visit, void 
     if (!rc)
         rc = walk_all(c, ns, visit, arg, err);
     reader_give_back(s, c);
-    return rc;
+    return rc ? rc : wal_sync(s, wal_seen(s), err);
 }
