@@ -22,15 +22,13 @@ static void found(void *arg, const struct finding *f)
                f->entity.ptr ? (const char *)f->entity.ptr : "", f->message);
 }
 
-static struct belay *open_and_check(struct laws *laws, const char *dir)
+static struct belay *open_and_check(struct laws *laws, const char *url)
 {
     struct belay_options options = { .size = sizeof(options), .ns = "default" };
     struct check_counts counts = { .findings = 0 };
     struct belay_error err;
     struct belay *b = NULL;
-    char url[300];
 
-    (void)snprintf(url, sizeof(url), "sqlite:%.200s/store.db", dir);
     if (belay_open(url, &options, &b, &err)) {
         law_broken(laws, LAW_SOUND, "cannot be opened: %s", err.message);
         return NULL;
@@ -332,9 +330,9 @@ static void look(struct laws *laws, const char *dir, struct belay *b, struct han
     notes_release(&notes);
 }
 
-void look_after(struct laws *laws, const char *dir)
+void look_after(struct laws *laws, const char *dir, const char *url)
 {
-    struct belay *b = open_and_check(laws, dir);
+    struct belay *b = open_and_check(laws, url);
     struct hand *h = calloc(1, sizeof(*h));
 
     if (!h)
@@ -347,5 +345,5 @@ void look_after(struct laws *laws, const char *dir)
     free(h);
     belay_close(b);
     if (b)
-        belay_close(open_and_check(laws, dir)); /* X3 */
+        belay_close(open_and_check(laws, url)); /* X3 */
 }

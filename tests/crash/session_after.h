@@ -7,6 +7,6 @@
 /* Everything, in this order: check, comparison with the ledgers, reading of all that
  * must be readable, draining of the inboxes, a collection without grace, and check on
  * a store that was opened again. */
-void look_after(struct laws *laws, const char *dir);
+void look_after(struct laws *laws, const char *dir, const char *url);
 
 #endif /* TESTS_CRASH_SESSION_AFTER_H */

@@ -161,10 +161,10 @@ static void begin(struct hand *h, const struct worker_plan *plan)
                                      .ns = "default",
                                      .clock = &clock };
     struct belay_error err;
-    char url[300], id[16];
+    char id[16];
 
-    (void)snprintf(url, sizeof(url), "sqlite:%.200s/store.db", plan->dir);
-    if (belay_arena_new(&h->arena, &err) || belay_open(url, &options, &h->b, &err))
+    if (belay_arena_new(&h->arena, &err) ||
+        belay_open(plan->url, &options, &h->b, &err))
         give_up(h, "open", &err);
     for (int i = 0; i < NOTE_SESSIONS; i++) {
         session_name(i, id);

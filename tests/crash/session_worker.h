@@ -1,7 +1,7 @@
 /* session_worker.h - the program that test_sessions kills.
  *
  * It enqueues, claims, renews, abandons, commits, cancels, pins and collects on one
- * file, for ever, and keeps a ledger (session_ledger.h).  A new life first looks into
+ * store, for ever, and keeps a ledger (session_ledger.h).  A new life first looks into
  * the ledger: what its last one had begun and not heard of is tried again, and a claim
  * that is left is used, however late. */
 #ifndef TESTS_CRASH_SESSION_WORKER_H
@@ -11,7 +11,8 @@
 #include <sys/types.h>
 
 struct worker_plan {
-    const char *dir; /* of the ledgers and of store.db */
+    const char *dir; /* of the ledgers */
+    const char *url; /* of the store */
     unsigned number, life;
     uint64_t seed;
     pid_t parent; /* it dies with it */

@@ -1,9 +1,10 @@
 /* Sessions and their inboxes under workers that are killed, stopped and started again
  * (promises L1 to L12, S1 to S7, X2, X3).
  *
- *     test_sessions [--seconds N] [--seed S] [--round MS] [--pause MS] [case]
+ *     test_sessions [--seconds N] [--seed S] [--round MS] [--pause MS]
+ *                   [--store postgres] [case]
  *
- * Eight workers (session_worker.h) share one file.  Every few milliseconds one of them
+ * Eight workers (session_worker.h) share one file, or one schema of a server.  Every few milliseconds one of them
  * is ended by SIGKILL and a new life takes its place; now and then one is stopped for
  * longer than its leases and goes on with what it holds.  Workers keep ledgers.  At the
  * end of a round all are killed, and what survived is compared with what was said
@@ -24,12 +25,14 @@
 #include "base/rng.h"
 #include "rig.h"
 #include "session_after.h"
+#include "session_store.h"
 #include "session_worker.h"
 
 extern char **environ;
 
 struct plan_of_run {
     uint64_t seconds, seed, round_ms, pause_ms;
+    bool postgres;
     struct laws laws;
     bool ran;
     unsigned rounds;
@@ -46,7 +49,7 @@ struct pool {
     struct laws *laws;
     struct rng rng;
     uint64_t pause_us;
-    char *dir;
+    char *dir, *url;
     struct worker workers[NOTE_WORKERS];
 };
 
@@ -57,7 +60,7 @@ static void start(struct pool *p, unsigned i)
     char name[] = "test_sessions", word[] = "--worker";
     char number[16], life[16], seed[32], parent[16];
     struct worker *w = &p->workers[i];
-    char *argv[] = { name, word, p->dir, number, life, seed, parent, NULL };
+    char *argv[] = { name, word, p->dir, number, life, seed, parent, p->url, NULL };
 
     w->life++;
     w->stopped_until_us = 0;
@@ -146,23 +149,29 @@ static void torture(struct pool *p, int64_t until_us)
 
 static void one_round(struct plan_of_run *plan, struct rng *rng, struct rig *rig)
 {
+    struct session_store store;
     struct pool p = { .laws = &plan->laws,
                       .dir = rig->dir,
+                      .url = store.url,
                       .pause_us = 1 + plan->pause_ms * 1000 };
     char where[64];
 
     (void)snprintf(where, sizeof(where), "seed %llu, round %u",
                    (unsigned long long)plan->seed, ++plan->rounds);
     plan->laws.where = where;
+    session_store_name(&store, plan->postgres, rig->dir);
     rng_init(&p.rng, rng_next(rng));
     for (unsigned i = 0; i < NOTE_WORKERS; i++)
         start(&p, i);
     torture(&p, now_us() + (int64_t)plan->round_ms * 1000);
     for (unsigned i = 0; i < NOTE_WORKERS; i++)
         kill_one(&p, i);
+    if (!session_store_settle(&store))
+        law_broken(p.laws, LAW_SOUND, "somebody is still there");
     int64_t begun = now_us();
-    look_after(&plan->laws, rig->dir);
+    look_after(&plan->laws, rig->dir, store.url);
     plan->took_us += now_us() - begun;
+    session_store_drop(&store);
     plan->laws.where = NULL;
 }
 
@@ -266,16 +275,30 @@ static int run_cases(struct plan_of_run *plan, int argc, char **argv)
     return tap_main(cases, COUNT_OF(cases), plan, argc, argv);
 }
 
+/* --store postgres, which is taken out. */
+static bool option_postgres(int *argc, char **argv)
+{
+    for (int i = 1; i + 1 < *argc; i++) {
+        if (strcmp(argv[i], "--store") != 0 || strcmp(argv[i + 1], "postgres") != 0)
+            continue;
+        memmove(&argv[i], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof(*argv));
+        *argc -= 2;
+        return true;
+    }
+    return false;
+}
+
 int main(int argc, char **argv)
 {
     const char *env = getenv("BELAY_CRASH_SECONDS");
 
-    if (argc == 7 && strcmp(argv[1], "--worker") == 0) {
+    if (argc == 8 && strcmp(argv[1], "--worker") == 0) {
         struct worker_plan worker = { .dir = argv[2],
                                       .number = (unsigned)strtoul(argv[3], NULL, 10),
                                       .life = (unsigned)strtoul(argv[4], NULL, 10),
                                       .seed = strtoull(argv[5], NULL, 10),
-                                      .parent = (pid_t)strtol(argv[6], NULL, 10) };
+                                      .parent = (pid_t)strtol(argv[6], NULL, 10),
+                                      .url = argv[7] };
         session_worker(&worker);
     }
     struct plan_of_run plan = {
@@ -284,6 +307,7 @@ int main(int argc, char **argv)
         .seed = option_u64(&argc, argv, "--seed", 1),
         .round_ms = option_u64(&argc, argv, "--round", 2000),
         .pause_ms = option_u64(&argc, argv, "--pause", 30),
+        .postgres = option_postgres(&argc, argv),
     };
 
     printf("# seed %llu\n", (unsigned long long)plan.seed);

@@ -11,6 +11,7 @@
 #define HOLD_MS 20
 #define LOOKS_MAX 200
 #define GRACE_MS 50
+#define PAST_GRACE_MS ((int64_t)GRACE_MS + 5)
 #define LARGE ((size_t)2 * 1024 * 1024)
 
 struct meeting {
@@ -190,7 +191,7 @@ static void named_at_any_moment(struct world *w)
                                  .at = at,
                                  .what = text(w, "content %zu.%d", i, at) };
             const char *ref = blob(w, m.what);
-            world_pass(w, 2 * (int64_t)GRACE_MS);
+            world_pass(w, PAST_GRACE_MS);
             meet(w, &m);
             looks = m.looks;
             EQ(w, m.answers[0], BELAY_OK);
@@ -250,7 +251,7 @@ static void collections_at_any_moment(struct world *w)
         struct meeting m = { .first = collect_beside, .second = collect_all, .at = at };
         for (int i = 0; i < 40; i++)
             (void)blob(w, text(w, "blob %d.%d", at, i));
-        world_pass(w, 2 * (int64_t)GRACE_MS);
+        world_pass(w, PAST_GRACE_MS);
         meet(w, &m);
         looks = m.looks;
         collect(w);

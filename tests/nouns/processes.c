@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nouns.h"
@@ -225,13 +226,25 @@ static void claims_do_not_overlap(struct world *w)
     STR(w, listed(w, "s"), "");
 }
 
+static int64_t mono_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The other one ends as soon as it has enqueued. */
 static void woken_by_another_process(struct world *w)
 {
     struct child c;
+    int64_t begun = mono_ms();
 
     if (!start(w, &c, "enqueue"))
         return;
     STR(w, seqs(w, ask(w, (struct ask){ .wait = 20000 })), "1");
+    /* It was woken, and did not just look again after a while. */
+    OK(w, mono_ms() - begun < 4000);
     end(w, &c, false);
 }
 

@@ -169,7 +169,7 @@ static void concurrent_first_open(struct world *w)
             !OK(w, w->store->url(dir, fresh.url, sizeof(fresh.url))))
             return;
         world_crowd(w, 16, open_one, &fresh);
-        directory_remove(dir);
+        test_store_remove(w->store, dir);
     }
 }
 

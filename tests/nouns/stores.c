@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "store_postgres.h"
+
 #define SQLITE_FILE "/store.db"
 
 /* --- directories --- */
@@ -106,7 +108,7 @@ static bool sqlite_damage(const char *dir, const char *sql, char *why, size_t si
     return sqlite3_close(db) == SQLITE_OK && met;
 }
 
-bool sqlite_ask(const char *dir, const char *sql, char *out, size_t size)
+static bool sqlite_ask(const char *dir, const char *sql, char *out, size_t size)
 {
     sqlite3 *db = sqlite_file(dir);
     sqlite3_stmt *st = NULL;
@@ -124,12 +126,34 @@ bool sqlite_ask(const char *dir, const char *sql, char *out, size_t size)
 
 /* --- the table --- */
 
+#define NOT_OURS "NOT LIKE 'belay%'"
+
+static const struct below below_sqlite = {
+    .damage = sqlite_damage,
+    .ask = sqlite_ask,
+    .layout = "PRAGMA user_version",
+    .layout_99 = "PRAGMA user_version = 99",
+    .foreign = "SELECT count(*) FROM sqlite_master WHERE name LIKE '%replay%' OR"
+               " (type = 'table' AND name " NOT_OURS ")",
+};
+
+static const struct below below_postgres = {
+    .damage = postgres_damage,
+    .ask = postgres_ask,
+    .layout = "SELECT layout FROM belay_layout",
+    .layout_99 = "UPDATE belay_layout SET layout = 99",
+    .foreign = "SELECT count(*) FROM pg_class WHERE relnamespace ="
+               " current_schema()::regnamespace AND (relname LIKE '%replay%' OR"
+               " (relkind = 'r' AND relname " NOT_OURS "))",
+};
+
 /* clang-format off */
 const struct test_store test_stores[] = {
-    /* name            url                durability                 shared own_clock damage */
-    { "memory",        memory_url,        BELAY_DURABILITY_INLINE,  false, false, NULL },
-    { "sqlite",        sqlite_url,        BELAY_DURABILITY_DURABLE, true,  false, sqlite_damage },
-    { "sqlite:memory", sqlite_memory_url, BELAY_DURABILITY_INLINE,  false, false, NULL },
+    /* name            url                durability                shared own_clock below           forget */
+    { "memory",        memory_url,        BELAY_DURABILITY_INLINE,  false, false, NULL,            NULL },
+    { "sqlite",        sqlite_url,        BELAY_DURABILITY_DURABLE, true,  false, &below_sqlite,   NULL },
+    { "sqlite:memory", sqlite_memory_url, BELAY_DURABILITY_INLINE,  false, false, NULL,            NULL },
+    { "postgres",      postgres_url,      BELAY_DURABILITY_DURABLE, true,  true,  &below_postgres, postgres_forget },
 };
 /* clang-format on */
 const size_t n_test_stores = sizeof(test_stores) / sizeof(test_stores[0]);
@@ -141,4 +165,11 @@ const struct test_store *test_store_find(const char *name)
             return &test_stores[i];
     }
     return NULL;
+}
+
+void test_store_remove(const struct test_store *store, const char *dir)
+{
+    if (store->forget)
+        store->forget(dir);
+    directory_remove(dir);
 }

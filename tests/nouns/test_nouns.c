@@ -52,7 +52,7 @@ static bool fits(const struct noun_case *c, const struct test_store *store)
 {
     if (c->flags & CASE_SHARED && !store->shared)
         return false;
-    return !(c->flags & CASE_DAMAGE) || store->damage;
+    return !(c->flags & CASE_DAMAGE) || store->below;
 }
 
 static int usage_text(void)

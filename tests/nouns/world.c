@@ -184,7 +184,7 @@ void world_close(struct world *w)
     world_shut(w);
     belay_arena_free(w->arena);
     forget_all(w);
-    directory_remove(w->dir);
+    test_store_remove(w->store, w->dir);
 }
 
 bool world_reopen(struct world *w)
@@ -215,7 +215,7 @@ bool world_damage(struct world *w, const char *sql)
     char why[200] = "";
 
     world_shut(w);
-    bool done = w->store->damage(w->dir, sql, why, sizeof(why));
+    bool done = w->store->below->damage(w->dir, sql, why, sizeof(why));
     if (!OK(w, done))
         printf("# %s\n", why);
     return open_handles(w) && done;

@@ -1,4 +1,7 @@
-/* test_work.h - a store for one case of the work functions, on every kind of driver. */
+/* test_work.h - a store for one case of the work functions, on every kind of driver.
+ *
+ * A program runs its cases on the drivers that need nothing else, or with `--driver
+ * postgres` on that one.  Time is the case's everywhere: the server's is hidden. */
 #ifndef TESTS_WORK_H
 #define TESTS_WORK_H
 
@@ -13,6 +16,7 @@
 #include "store/fault.h"
 #include "store/trace.h"
 #include "tap.h"
+#include "test_work_postgres.h"
 
 #define START_MS ((int64_t)1750000000000)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
@@ -22,7 +26,16 @@ enum work_driver {
     ON_DECORATED,
     ON_SQLITE_MEMORY,
     ON_SQLITE_FILE,
+    ON_POSTGRES, /* under a trace */
     ON_DRIVERS
+};
+
+static const char *const work_names[] = {
+    [ON_MEMORY] = "memory",
+    [ON_DECORATED] = "memory+fault+trace",
+    [ON_SQLITE_MEMORY] = "sqlite::memory:",
+    [ON_SQLITE_FILE] = "sqlite:work.db",
+    [ON_POSTGRES] = "postgres",
 };
 
 struct work {
@@ -32,6 +45,7 @@ struct work {
     struct fake_random random;
     struct driver_config config;
     struct driver *driver;
+    struct driver_ops timeless; /* of a driver that has a clock of its own */
     struct store *store;
     struct space *space; /* "default" */
     struct belay_arena arena;
@@ -43,12 +57,27 @@ struct work {
                    belay_error_info((int)(want))->name, #got, __FILE__, __LINE__) || \
      (printf("# %s\n", (w)->err.message), false))
 
+static inline belay_rc work_open_postgres(struct work *w)
+{
+    struct driver *postgres = NULL;
+    belay_rc rc = work_postgres_open(&postgres, &w->config, &w->err);
+
+    if (rc)
+        return rc;
+    w->timeless = *postgres->ops;
+    w->timeless.now_ms = NULL;
+    postgres->ops = &w->timeless;
+    return trace_wrap(&w->driver, postgres, NULL, NULL, &w->err);
+}
+
 static inline belay_rc work_open_driver(struct work *w)
 {
     struct driver *memory = NULL, *faulty = NULL;
     belay_rc rc;
 
     switch (w->on) {
+    case ON_POSTGRES:
+        return work_open_postgres(w);
     case ON_SQLITE_MEMORY:
         return sqlite_open(&w->driver, ":memory:", &w->config, &w->err);
     case ON_SQLITE_FILE:
@@ -118,6 +147,20 @@ static inline void work_close(struct work *w)
     driver_close(w->driver);
     arena_release(&w->arena);
     work_remove_files();
+    if (w->on == ON_POSTGRES)
+        TAP_OK(w->t, work_postgres_empty());
+}
+
+/* Where a commit takes its time: cases that need many can do with fewer. */
+static inline bool work_is_slow(const struct work *w)
+{
+    return w->on == ON_SQLITE_FILE || w->on == ON_POSTGRES;
+}
+
+/* Where every question is a round trip that is counted: no snapshot is at hand. */
+static inline bool work_is_traced(const struct work *w)
+{
+    return w->on == ON_DECORATED || w->on == ON_POSTGRES;
 }
 
 /* Closes the store and opens it again on the same driver. */
@@ -186,21 +229,36 @@ static inline struct buf work_dump(struct work *w, const char *ns)
     return out;
 }
 
+/* Whether this run is about the driver. */
+static inline bool work_chosen(const struct tap *t, enum work_driver on)
+{
+    return t->arg ? strcmp(work_names[on], t->arg) == 0 : on != ON_POSTGRES;
+}
+
 /* Runs one case's work on every driver. */
 static inline void work_everywhere(struct tap *t, void (*run)(struct work *w))
 {
-    static const char *const names[] = { "memory", "memory+fault+trace",
-                                         "sqlite::memory:", "sqlite:work.db" };
-
     for (int on = 0; on < ON_DRIVERS; on++) {
         unsigned failed = t->failed;
         struct work w;
+        if (!work_chosen(t, (enum work_driver)on))
+            continue;
         if (work_open(&w, t, (enum work_driver)on))
             run(&w);
         work_close(&w);
         if (t->failed > failed)
-            printf("# on %s\n", names[on]);
+            printf("# on %s\n", work_names[on]);
     }
+}
+
+/* [--driver NAME] and what tap_main takes. */
+static inline int work_main(const struct tap_case *cases, size_t n, int argc,
+                            char **argv)
+{
+    bool named = argc > 2 && strcmp(argv[1], "--driver") == 0;
+
+    return tap_main(cases, n, named ? argv[2] : NULL, argc - (named ? 2 : 0),
+                    argv + (named ? 2 : 0));
 }
 
 #endif /* TESTS_WORK_H */

@@ -79,14 +79,14 @@ static void profiles(struct work *w)
     static uint8_t zeros[8192];
     struct belay_checkpoint in = empty();
     struct checkpoint_plan plan;
-    bool file = w->on == ON_SQLITE_FILE;
+    bool durable = driver_durability(w->driver) == DURABILITY_DURABLE;
 
     TAP_EQ(w->t, profile_resolve(w->space, BELAY_PROFILE_DEFAULT),
-           file ? BELAY_BALANCED : BELAY_LOW_LATENCY);
+           durable ? BELAY_BALANCED : BELAY_LOW_LATENCY);
     TAP_EQ(w->t, profile_resolve(w->space, BELAY_COMPACT), BELAY_COMPACT);
     in.tool_state = (struct belay_part){ .body = zeros, .len = sizeof(zeros) };
     WORK_RC(w, head_commit(w, "s", &in, BELAY_PROFILE_DEFAULT, &plan), BELAY_OK);
-    TAP_EQ(w->t, blob_look(w, plan.part[PART_TOOL].ref).compressed, file);
+    TAP_EQ(w->t, blob_look(w, plan.part[PART_TOOL].ref).compressed, durable);
     in.tool_state.len--;
     WORK_RC(w, head_commit(w, "s", &in, BELAY_COMPACT, &plan), BELAY_OK);
     struct blob_look l = blob_look(w, plan.part[PART_TOOL].ref);
@@ -539,5 +539,5 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
+    return work_main(cases, COUNT_OF(cases), argc, argv);
 }

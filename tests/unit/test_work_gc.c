@@ -315,6 +315,8 @@ static void refuses(struct tap *t, enum damage from, enum damage to)
         for (int on = 0; on < ON_DRIVERS; on++) {
             unsigned failed = t->failed;
             struct work w;
+            if (!work_chosen(t, (enum work_driver)on))
+                continue;
             if (work_open(&w, t, (enum work_driver)on))
                 refused(&w, (enum damage)d);
             work_close(&w);
@@ -1230,5 +1232,5 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
+    return work_main(cases, COUNT_OF(cases), argc, argv);
 }

@@ -278,5 +278,5 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
+    return work_main(cases, COUNT_OF(cases), argc, argv);
 }

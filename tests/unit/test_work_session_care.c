@@ -332,7 +332,7 @@ static void test_healed(struct tap *t)
 /* Enough of each for several steps, where that is cheap. */
 static int n_of(const struct work *w, int many)
 {
-    return w->on == ON_SQLITE_FILE ? many / 10 : many;
+    return work_is_slow(w) ? many / 10 : many;
 }
 
 /* Everything a session can have. */
@@ -796,5 +796,5 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
+    return work_main(cases, COUNT_OF(cases), argc, argv);
 }

@@ -47,11 +47,15 @@ bool postgres_is_conninfo(const char *text);
 /* Connects, checks the server and makes the schema if it is not there.
  *
  *   unavailable         no connection (never with a password in the message); reason
- *                       durability: fsync, full_page_writes or synchronous_commit is off
+ *                       login, database, permission, tls or option: the server does not
+ *                       want us, and is not asked again; reason durability: fsync,
+ *                       full_page_writes or synchronous_commit is off
+ *   denied              reason schema: the role may not use the schema, or not make what
+ *                       it lacks
  *   unsupported_format  the schema is another program's, or of a format this program is
  *                       too old for: found and expected; a server before 13; a database
  *                       that is not in UTF-8
- *   invalid             the schema's name */
+ *   invalid             the schema's name, or connect_timeout */
 MUST_USE belay_rc postgres_open(struct driver **out,
                                 const struct postgres_options *options,
                                 const struct driver_config *config,

@@ -10,6 +10,8 @@ struct rest {
     struct pg_store *s;
     struct pg_pipe *p;
     const struct plan *plan;
+    bool
+        one_entry; /* of all logs, and nothing is trimmed: looked at as it is written */
 };
 
 static struct pg_call *add_text(const struct rest *r, struct buf *text, unsigned args)
@@ -40,8 +42,6 @@ static struct pg_call *add_rank_call(const struct rest *r, enum effect_kind kind
         v[3 * most + n] = value_i64(e->rank.old_rank);
         n++;
     }
-    if (n == 0)
-        return NULL;
     struct pg_call *c = add_text(r, text, 6);
     pg_arg_bytes(r->p, c, r->plan->ns);
     pg_arg_array(r->p, c, VALUE_TEXT, v, n);
@@ -55,17 +55,79 @@ static struct pg_call *add_rank_call(const struct rest *r, enum effect_kind kind
     return c;
 }
 
+/* How many effects of a kind there are; *only is one of them. */
+static size_t count_kind(const struct rest *r, enum effect_kind kind,
+                         const struct effect **only)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->plan->n_effects; i++) {
+        if (r->plan->effects[i].kind == kind) {
+            *only = &r->plan->effects[i];
+            n++;
+        }
+    }
+    return n;
+}
+
+/* One change by itself, without arrays: $2 index, $3 member, then ranks. */
+static void add_one_rank(const struct rest *r, const struct effect *e, struct buf *text)
+{
+    struct pg_call *c = add_text(r, text, 5);
+
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->rank.index);
+    pg_arg_bytes(r->p, c, e->rank.member);
+    if (e->kind != EFFECT_RANK_REMOVE)
+        pg_arg_i64(r->p, c, e->rank.rank);
+    if (e->kind != EFFECT_RANK_ADD)
+        pg_arg_i64(r->p, c, e->rank.old_rank);
+}
+
+static void remove_or_move_one(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    bool moves = e->kind == EFFECT_RANK_MOVE;
+
+    buf_append_str(&text, moves ? "WITH d AS (UPDATE " : "WITH d AS (DELETE FROM ");
+    pg_table(r->s, "rank", &text);
+    buf_printf(&text,
+               "%s WHERE ns = $1 AND idx = $2 AND member = $3 AND rank = $%d RETURNING"
+               " 1) SELECT \"%s\".belay1_refuse(NOT EXISTS (SELECT FROM d))",
+               moves ? " SET rank = $4" : "", moves ? 5 : 4, r->s->schema);
+    add_one_rank(r, e, &text);
+}
+
+/* Each member where it stands, as pg_find_each. */
+static void find_members(const struct rest *r, const char *rank, struct buf *out)
+{
+    buf_append_str(out, " CROSS JOIN LATERAL (SELECT x.ctid FROM ");
+    pg_table(r->s, "rank", out);
+    buf_printf(out,
+               " x WHERE x.ns = $1 AND x.idx = u.idx AND x.member = u.member AND"
+               " x.rank = %s LIMIT 1) t",
+               rank);
+}
+
 static void add_rank_removes(const struct rest *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct effect *only = NULL;
+    size_t n = count_kind(r, EFFECT_RANK_REMOVE, &only);
 
+    if (n == 1)
+        remove_or_move_one(r, only);
+    if (n < 2)
+        return;
     buf_append_str(&text, "WITH d AS (DELETE FROM ");
     pg_table(r->s, "rank", &text);
+    buf_append_str(&text,
+                   " x USING (SELECT t.ctid AS tid, u.rank FROM unnest($2::text[],"
+                   " $3::text[], $4::int8[]) AS u(idx, member, rank)");
+    find_members(r, "u.rank", &text);
     buf_printf(&text,
-               " x USING unnest($2::text[], $3::text[], $4::int8[]) AS u(idx, member,"
-               " rank) WHERE x.ns = $1 AND x.idx = u.idx AND x.member = u.member AND"
-               " x.rank = u.rank RETURNING 1) SELECT \"%s\".belay1_refuse((SELECT"
-               " count(*) FROM d) <> $5::int8)",
+               ") u WHERE x.ctid = u.tid AND x.rank = u.rank RETURNING 1) SELECT"
+               " \"%s\".belay1_refuse((SELECT count(*) FROM d) <> $5::int8)",
                r->s->schema);
     (void)add_rank_call(r, EFFECT_RANK_REMOVE, &text, false, true);
 }
@@ -73,13 +135,22 @@ static void add_rank_removes(const struct rest *r)
 static void add_rank_moves(const struct rest *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct effect *only = NULL;
+    size_t n = count_kind(r, EFFECT_RANK_MOVE, &only);
 
+    if (n == 1)
+        remove_or_move_one(r, only);
+    if (n < 2)
+        return;
     buf_append_str(&text, "WITH m AS (UPDATE ");
     pg_table(r->s, "rank", &text);
+    buf_append_str(&text,
+                   " x SET rank = u.rank FROM (SELECT t.ctid AS tid, u.rank, u.old FROM"
+                   " unnest($2::text[], $3::text[], $4::int8[], $5::int8[]) AS"
+                   " u(idx, member, rank, old)");
+    find_members(r, "u.old", &text);
     buf_printf(&text,
-               " x SET rank = u.rank FROM unnest($2::text[], $3::text[], $4::int8[],"
-               " $5::int8[]) AS u(idx, member, rank, old) WHERE x.ns = $1 AND x.idx ="
-               " u.idx AND x.member = u.member AND x.rank = u.old RETURNING 1) SELECT"
+               ") u WHERE x.ctid = u.tid AND x.rank = u.old RETURNING 1) SELECT"
                " \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
                r->s->schema);
     (void)add_rank_call(r, EFFECT_RANK_MOVE, &text, true, true);
@@ -88,10 +159,20 @@ static void add_rank_moves(const struct rest *r)
 static void add_rank_adds(const struct rest *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct effect *only = NULL;
+    size_t n = count_kind(r, EFFECT_RANK_ADD, &only);
 
+    if (n == 0)
+        return;
     buf_append_str(&text, "INSERT INTO ");
     pg_table(r->s, "rank", &text);
-    buf_append_str(&text, " (ns, idx, member, rank) SELECT $1, u.* FROM"
+    buf_append_str(&text, " (ns, idx, member, rank) ");
+    if (n == 1) {
+        buf_append_str(&text, "VALUES ($1, $2, $3, $4)");
+        add_one_rank(r, only, &text);
+        return;
+    }
+    buf_append_str(&text, "SELECT $1, u.* FROM"
                           " unnest($2::text[], $3::text[], $4::int8[]) AS u");
     (void)add_rank_call(r, EFFECT_RANK_ADD, &text, true, false);
 }
@@ -109,7 +190,7 @@ static void add_refusal(const struct rest *r)
 /* Whether each entry is the next one of its stream, before anything is trimmed. */
 static void add_log_checks(const struct rest *r)
 {
-    for (size_t i = 0; i < r->plan->n_effects; i++) {
+    for (size_t i = 0; i < r->plan->n_effects && !r->one_entry; i++) {
         CLEANUP(buf_release) struct buf text = { .ptr = NULL };
         const struct effect *e = &r->plan->effects[i];
         int64_t tail = 0;
@@ -130,6 +211,27 @@ static void add_log_checks(const struct rest *r)
         pg_arg_bytes(r->p, c, e->log.stream);
         pg_arg_i64(r->p, c, e->log.seq - 1);
     }
+}
+
+/* The entry, and whether it is the next one of its stream: what the statement looks at is
+ * from before it. */
+static void add_one_entry(const struct rest *r, const struct effect *e)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, "WITH a AS (INSERT INTO ");
+    pg_table(r->s, "log", &text);
+    buf_printf(&text,
+               " (ns, stream, seq, data) VALUES ($1, $2, $3, $4)) SELECT"
+               " \"%s\".belay1_refuse((SELECT max(seq) FROM ",
+               r->s->schema);
+    pg_table(r->s, "log", &text);
+    buf_append_str(&text, " WHERE ns = $1 AND stream = $2) <> $3::int8 - 1)");
+    struct pg_call *c = add_text(r, &text, 4);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_bytes(r->p, c, e->log.stream);
+    pg_arg_i64(r->p, c, e->log.seq);
+    pg_arg_bytes(r->p, c, e->log.data);
 }
 
 /* A run of appends from effect `first` on, in one statement; returns its end. */
@@ -296,7 +398,10 @@ static void add_ordered(const struct rest *r, struct pg_call **calls)
 
         switch (e->kind) {
         case EFFECT_LOG_APPEND:
-            i = add_log_appends(r, i) - 1;
+            if (r->one_entry)
+                add_one_entry(r, e);
+            else
+                i = add_log_appends(r, i) - 1;
             break;
         case EFFECT_LOG_TRIM:
             add_log_trim(r, e);
@@ -327,8 +432,11 @@ static void add_ordered(const struct rest *r, struct pg_call **calls)
 belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
                      struct pg_call **calls, struct belay_error *err)
 {
-    const struct rest r = { .s = s, .p = p, .plan = plan };
+    struct rest r = { .s = s, .p = p, .plan = plan };
+    const struct effect *any = NULL;
 
+    r.one_entry = count_kind(&r, EFFECT_LOG_APPEND, &any) == 1 &&
+                  count_kind(&r, EFFECT_LOG_TRIM, &any) == 0;
     add_rank_removes(&r);
     add_rank_moves(&r);
     add_rank_adds(&r);

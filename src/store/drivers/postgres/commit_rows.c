@@ -2,13 +2,19 @@
  *
  * Tables come in the order of their names and rows in the order of their keys, so that
  * plans which meet wait for each other in one direction.  A row that is alone in its
- * table is compared and written by one statement; several are locked first, then
- * written by one statement for each set of columns.
+ * table, and several that change the same columns, are compared and written by one
+ * statement; others are locked first, then written by one statement for each set of
+ * columns.
  *
  * Absences have no row to lock.  Whoever guards one without inserting it, and whoever
  * inserts, take advisory locks: one per bucket of keys, shared, and one per key, which
  * the guard takes for itself.  An insert of many rows takes the buckets for itself
- * instead of a lock per key. */
+ * instead of a lock per key.
+ *
+ * A row that is the only one of its type in a namespace (the epoch) is guarded by
+ * everybody and written by hardly anybody.  Locking the row itself would write to it each
+ * time, so it has an advisory lock, too: shared by those who guard it, exclusive for who
+ * writes it. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -91,6 +97,12 @@ static bool inserts(const struct item_of *item)
 static bool is_absence(const struct item_of *item)
 {
     return item->guard->ver == 0 && !inserts(item);
+}
+
+/* The only row of its type, which is locked without touching it. */
+static bool is_single(const struct item_of *item)
+{
+    return item->guard->ref.type->n_key == 0 && item->guard->ver != 0;
 }
 
 static bool is_present(const struct item_of *item)
@@ -217,8 +229,10 @@ static const struct pg_sql *lock_one_sql(const struct group *g, bool written)
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " WHERE ");
     pg_where_key(g->type, 2, &text);
-    buf_printf(&text, " FOR %s%s)", written ? "NO KEY UPDATE" : "SHARE",
-               g->nowait ? " NOWAIT" : "");
+    if (written || g->type->n_key > 0)
+        buf_printf(&text, " FOR %s%s", written ? "NO KEY UPDATE" : "SHARE",
+                   g->nowait ? " NOWAIT" : "");
+    buf_append_char(&text, ')');
     char found[64];
     (void)snprintf(found, sizeof(found), "EXISTS (SELECT FROM l WHERE ver = $%u)",
                    next);
@@ -265,25 +279,25 @@ static const struct pg_sql *lock_many_sql(const struct group *g, bool written)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key;
+    char lock[64];
 
+    (void)snprintf(lock, sizeof(lock), " FOR %s%s", written ? "NO KEY UPDATE" : "SHARE",
+                   g->nowait ? " NOWAIT" : "");
     buf_append_str(&text, "WITH k AS MATERIALIZED (SELECT * FROM ");
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[], $%u::int8[]) AS k(", next, next + 1);
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text,
                    ", want, i)), l AS MATERIALIZED (SELECT k.i, t.ver = k.want AS"
-                   " ok FROM ");
-    pg_table(g->s, g->type->name, &text);
-    buf_append_str(&text, " t JOIN k ON t.ns = $1 AND ");
-    pg_key_match(g->type, "t", "k", &text);
-    buf_append_str(&text, " ORDER BY ");
-    pg_columns(g->type, g->type->n_key, "t.", &text);
-    buf_printf(&text, " FOR %s OF t%s)", written ? "NO KEY UPDATE" : "SHARE",
-               g->nowait ? " NOWAIT" : "");
-    buf_printf(&text,
-               " SELECT \"%s\".belay1_guard((SELECT min(k.i) FROM k LEFT JOIN l ON"
-               " l.i = k.i WHERE l.ok IS NOT TRUE))",
-               g->s->schema);
+                   " ok FROM k");
+    pg_find_each(g->s, g->type, "k", "x.ver", lock, &text);
+    buf_append_char(&text, ')');
+    buf_printf(
+        &text,
+        " SELECT \"%s\".belay1_guard(CASE WHEN (SELECT count(*) FROM l WHERE ok) <>"
+        " cardinality($%u::int8[]) THEN (SELECT min(k.i) FROM k LEFT JOIN l ON"
+        " l.i = k.i WHERE l.ok IS NOT TRUE) END)",
+        g->s->schema, next);
     return pg_sql_of(g->s, &text);
 }
 
@@ -302,12 +316,15 @@ static void add_lock_many(const struct group *g, const struct item_of *item, siz
     arg_numbers(g, c, item, n, GUARD_INDEX);
 }
 
-static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed)
+/* $1 ns, keys, new versions, the changed columns.  `guarded`: then the versions that the
+ * rows must have, and their indexes; otherwise they are locked already. */
+static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed,
+                                         bool guarded)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key, at = next + 1;
 
-    buf_append_str(&text, "UPDATE ");
+    buf_append_str(&text, guarded ? "WITH w AS (UPDATE " : "UPDATE ");
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " t SET ver = u.ver");
     for (unsigned i = 0; i < g->type->n_columns; i++) {
@@ -315,7 +332,7 @@ static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed
             buf_printf(&text, ", \"%s\" = u.\"%s\"", g->type->columns[i].name,
                        g->type->columns[i].name);
     }
-    buf_append_str(&text, " FROM ");
+    buf_append_str(&text, " FROM (SELECT t.ctid AS tid, k.* FROM ");
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[]", next);
     for (unsigned i = 0; i < g->type->n_columns; i++) {
@@ -323,21 +340,31 @@ static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed
             buf_printf(&text, ", $%u::%s[]", at++,
                        pg_type_name(g->type->columns[i].type));
     }
-    buf_append_str(&text, ") AS u(");
+    if (guarded)
+        buf_printf(&text, ", $%u::int8[], $%u::int8[]", at, at + 1);
+    buf_append_str(&text, ") AS k(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text, ", ver");
     for (unsigned i = 0; i < g->type->n_columns; i++) {
         if ((changed >> i) & 1)
             buf_printf(&text, ", \"%s\"", g->type->columns[i].name);
     }
-    buf_append_str(&text, ") WHERE t.ns = $1 AND ");
-    pg_key_match(g->type, "t", "u", &text);
+    buf_append_str(&text, guarded ? ", want, i)" : ")");
+    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
+    buf_append_str(&text, ") u WHERE t.ctid = u.tid");
+    if (guarded) /* who changed the row meanwhile has changed its version */
+        buf_printf(&text,
+                   " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
+                   " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
+                   " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
+                   " (SELECT w.i FROM w)) END)",
+                   g->s->schema, at + 1, at + 1);
     return pg_sql_of(g->s, &text);
 }
 
 /* All puts that change the columns `changed`. */
 static void add_put_many(const struct group *g, struct item_of *item, size_t n,
-                         uint64_t changed)
+                         uint64_t changed, bool guarded)
 {
     struct item_of *same = arena_zalloc(g->p->arena, n, sizeof(*same));
     size_t m = 0;
@@ -353,8 +380,10 @@ static void add_put_many(const struct group *g, struct item_of *item, size_t n,
             item[i].effect = NULL; /* done */
         }
     }
-    struct pg_call *c = pg_add(g->p, put_many_sql(g, changed),
-                               2U + g->type->n_key + g->type->n_columns);
+    struct pg_call *c = pg_add(g->p, put_many_sql(g, changed, guarded),
+                               4U + g->type->n_key + g->type->n_columns);
+    if (c)
+        c->tag = (int64_t)same[0].index;
     pg_arg_bytes(g->p, c, g->ns);
     arg_keys(g, c, same, m);
     arg_numbers(g, c, same, m, NEW_VER);
@@ -362,6 +391,22 @@ static void add_put_many(const struct group *g, struct item_of *item, size_t n,
         if ((changed >> i) & 1)
             arg_column(g, c, same, m, i);
     }
+    if (guarded) {
+        arg_numbers(g, c, same, m, GUARD_VER);
+        arg_numbers(g, c, same, m, GUARD_INDEX);
+    }
+}
+
+/* Whether all of them are put, with the same columns. */
+static bool all_put_alike(const struct item_of *item, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct effect *e = item[i].effect;
+        if (!e || e->kind != EFFECT_PUT ||
+            e->row.changed != item[0].effect->row.changed)
+            return false;
+    }
+    return true;
 }
 
 static bool deletes(const struct item_of *item)
@@ -379,12 +424,13 @@ static void add_delete_many(const struct group *g)
         return;
     buf_append_str(&text, "DELETE FROM ");
     pg_table(g->s, g->type->name, &text);
-    buf_append_str(&text, " t USING ");
+    buf_append_str(&text, " t USING (SELECT t.ctid AS tid FROM ");
     pg_unnest_keys(g->type, 2, &text);
     buf_append_str(&text, ") AS k(");
     pg_columns(g->type, g->type->n_key, "", &text);
-    buf_append_str(&text, ") WHERE t.ns = $1 AND ");
-    pg_key_match(g->type, "t", "k", &text);
+    buf_append_char(&text, ')');
+    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
+    buf_append_str(&text, ") u WHERE t.ctid = u.tid");
     struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 1U + g->type->n_key);
     pg_arg_bytes(g->p, c, g->ns);
     arg_keys(g, c, gone, n);
@@ -404,17 +450,28 @@ static void add_inserts(const struct group *g)
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " (ns, ver, ");
     pg_columns(g->type, g->type->n_columns, "", &text);
-    buf_append_str(&text, ") SELECT $1, u.* FROM unnest($2::int8[]");
-    for (unsigned i = 0; i < g->type->n_columns; i++)
-        buf_printf(&text, ", $%u::%s[]", 3 + i, pg_type_name(g->type->columns[i].type));
-    buf_append_str(&text, ") AS u");
+    buf_append_str(&text, n == 1 ? ") VALUES ($1, $2"
+                                 : ") SELECT $1, u.* FROM unnest($2::int8[]");
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        buf_printf(&text, ", $%u", 3 + i);
+        if (n > 1)
+            buf_printf(&text, "::%s[]", pg_type_name(g->type->columns[i].type));
+    }
+    buf_append_str(&text, n == 1 ? ")" : ") AS u");
     struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 2U + g->type->n_columns);
     if (c)
         c->tag = (int64_t) new[0].index;
     pg_arg_bytes(g->p, c, g->ns);
-    arg_numbers(g, c, new, n, NEW_VER);
-    for (unsigned i = 0; i < g->type->n_columns; i++)
-        arg_column(g, c, new, n, i);
+    if (n == 1)
+        pg_arg_i64(g->p, c, new[0].effect->row.ver);
+    else
+        arg_numbers(g, c, new, n, NEW_VER);
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if (n == 1)
+            pg_arg_value(g->p, c, &new[0].effect->row.v[i]);
+        else
+            arg_column(g, c, new, n, i);
+    }
 }
 
 /* A row that should not be there, and that the plan does not insert. */
@@ -435,10 +492,8 @@ static void add_absences(const struct group *g)
         pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, "%s$%u::int8[]) AS k(", g->type->n_key > 0 ? ", " : "", next);
     pg_columns(g->type, g->type->n_key, "", &text);
-    buf_printf(&text, "%si) JOIN ", g->type->n_key > 0 ? ", " : "");
-    pg_table(g->s, g->type->name, &text);
-    buf_append_str(&text, " t ON t.ns = $1 AND ");
-    pg_key_match(g->type, "t", "k", &text);
+    buf_printf(&text, "%si)", g->type->n_key > 0 ? ", " : "");
+    pg_find_each(g->s, g->type, "k", "x.ver", "", &text);
     buf_append_str(&text, "))");
     struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 2U + g->type->n_key);
     if (c)
@@ -457,13 +512,15 @@ static void add_group(const struct group *g)
         return;
     if (n == 1) {
         add_one_row(g, &present[0]);
+    } else if (n > 1 && !g->nowait && all_put_alike(present, n)) {
+        add_put_many(g, present, n, present[0].effect->row.changed, true);
     } else if (n > 1) {
         add_lock_many(g, present, n);
         add_delete_many(g);
         for (size_t i = 0; i < n; i++) {
             const struct effect *e = present[i].effect;
             if (e && e->kind == EFFECT_PUT)
-                add_put_many(g, present, n, e->row.changed);
+                add_put_many(g, present, n, e->row.changed, false);
         }
     }
     add_inserts(g);
@@ -508,10 +565,13 @@ static size_t group_locks(const struct group *g, struct advisory *out)
     int32_t buckets = class_of(g, "bucket"), keys = class_of(g, "key");
     for (size_t i = 0; i < g->n; i++) {
         bool inserted = inserts(&g->item[i]);
-        if (!inserted && !is_absence(&g->item[i]))
-            continue;
         /* The namespace is part of the key. */
         uint64_t hash = g->item[i].guard->ref.hash ^ (key_hash(g->ns) << 1);
+        if (is_single(&g->item[i]))
+            out[n++] = (struct advisory){ keys, (int32_t)(uint32_t)(hash >> 8),
+                                          g->item[i].effect != NULL };
+        if (!inserted && !is_absence(&g->item[i]))
+            continue;
         out[n++] =
             (struct advisory){ buckets, (int32_t)(hash % BUCKETS), many && inserted };
         if (!many || !inserted)

@@ -3,6 +3,7 @@
  *   uri.c       a URL as libpq's parameters
  *   open.c      parameters, server checks, close
  *   schema.c    making the tables, once, whoever comes first
+ *   connect.c   connecting, host by host
  *   conn.c      one connection: statements in a pipeline, answers, deadlines, errors
  *   pool.c      connections taken and given back; the server's time
  *   wire.c      values as the server's binary parameters, and back
@@ -82,6 +83,7 @@ struct pg_conn {
     PGconn *pg;
     uint8_t prepared[PG_SQL_MAX / 8]; /* bit per number */
     bool open_txn;                    /* a transaction holds picks */
+    bool holder;                      /* taken for that: pg_take_for_hold */
     bool bad;                         /* not to be used again */
 };
 
@@ -102,6 +104,7 @@ struct pg_store {
     unsigned n_hosts;
     const char *schema, *listen;
     bool pooler, relaxed;
+    bool own_options; /* `options` is among the parameters */
     unsigned pool_max, retries, retry_base, retry_jitter;
     int64_t request_timeout_us, retry_first_us;
     int64_t connect_timeout_us; /* of one host */
@@ -112,7 +115,8 @@ struct pg_store {
     pthread_mutex_t pool_mutex;
     pthread_cond_t pool_cond;
     struct pg_conn *idle;
-    unsigned n_open;
+    unsigned n_open, n_holders, n_hold_waiters;
+    int64_t silent_until_us; /* somebody has just waited in vain for the server */
     struct pg_clock clock;
     struct pg_listener *listener;
 };
@@ -139,6 +143,11 @@ void pg_unnest_keys(const struct row_type *type, unsigned first, struct buf *out
 /* a.k1 = b.k1 AND a.k2 = b.k2 ...; "true" for a type without a key. */
 void pg_key_match(const struct row_type *type, const char *a, const char *b,
                   struct buf *out);
+/* Behind a list of keys k: the row of each as `t`, with the columns `what` of x.  By its
+ * key, one after the other in the list's order, and never the other way round: the limit
+ * says so to a planner that knows nothing of the table yet. */
+void pg_find_each(const struct pg_store *s, const struct row_type *type, const char *k,
+                  const char *what, const char *lock, struct buf *out);
 /* ns = $1 AND k1 = $first ... */
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
 
@@ -176,7 +185,7 @@ MUST_USE bool pg_row(const PGresult *r, int row, int column,
                      const struct row_type *type, struct belay_arena *a,
                      const struct row **out);
 
-/* --- conn.c --- */
+/* --- connect.c --- */
 
 /* conninfo NULL: with the store's own parameters.  Takes no longer than a request may.
  *
@@ -188,6 +197,15 @@ MUST_USE belay_rc pg_connect(struct pg_store *s, const char *conninfo,
 MUST_USE belay_rc pg_connect_by(struct pg_store *s, int64_t deadline_us,
                                 struct pg_conn **out, struct belay_error *err);
 void pg_disconnect(struct pg_conn *c); /* takes NULL */
+
+/* --- conn.c --- */
+
+/* Waits until the socket is ready; false: the time is up, or it is broken. */
+MUST_USE bool pg_wait_socket(PGconn *pg, short events, int64_t deadline_us,
+                             short *ready);
+/* `unavailable`: what libpq says is wrong, as one line without anything secret in it.  The
+ * connection is bad from then on. */
+belay_rc pg_lost(struct pg_conn *c, const char *what, struct belay_error *err);
 
 /* How far an exchange got. */
 enum pg_reached {
@@ -218,6 +236,10 @@ MUST_USE belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
  * request may take: `unavailable` then, reason pool when the others kept theirs. */
 MUST_USE belay_rc pg_take(struct pg_store *s, struct pg_conn **out,
                           struct belay_error *err);
+/* One that picks will keep.  Not all of them may be kept: who holds picks needs another
+ * one to get on (a slot of its own, the time), and would wait for the rest of them. */
+MUST_USE belay_rc pg_take_for_hold(struct pg_store *s, struct pg_conn **out,
+                                   struct belay_error *err);
 void pg_give_back(struct pg_store *s, struct pg_conn *c);
 /* Closes what is idle, after a connection was found dead. */
 void pg_drop_idle(struct pg_store *s);

@@ -118,6 +118,7 @@ static bool keep_params(struct pg_store *s, const struct postgres_options *o)
         if (strcmp(o->keywords[n], "host") == 0 ||
             strcmp(o->keywords[n], "hostaddr") == 0)
             s->n_hosts = list_length(o->values[n]);
+        s->own_options |= strcmp(o->keywords[n], "options") == 0;
     }
     s->keywords = arena_zalloc(&s->arena, n + 3, sizeof(*s->keywords));
     s->values = arena_zalloc(&s->arena, s->n_hosts, sizeof(*s->values));

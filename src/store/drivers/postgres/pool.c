@@ -7,6 +7,7 @@
 #define SAMPLE_EVERY_US ((int64_t)1000000)
 #define SAMPLE_OLD_US ((int64_t)10000000)
 #define PAUSE_MAX_US ((int64_t)60000000)
+#define PATIENCE_MIN_US ((int64_t)200000)
 
 /* --- connections --- */
 
@@ -53,46 +54,111 @@ static belay_rc connect_again(struct pg_store *s, int64_t deadline_us,
     return rc;
 }
 
-/* With the mutex held: until one is idle or may be opened; false: not in time. */
-static bool wait_for_turn(struct pg_store *s, int64_t deadline_us)
+/* With the mutex held: whether one is idle or may be opened. */
+static bool has_turn(const struct pg_store *s, bool hold)
+{
+    unsigned most_holders = s->pool_max > 1 ? s->pool_max - 1 : 1;
+    unsigned most = s->n_holders < s->pool_max ? s->pool_max : s->pool_max + 1;
+
+    return (!hold || s->n_holders < most_holders) && (s->idle || s->n_open < most);
+}
+
+/* A turn to use a connection: an idle one, or NULL to be opened; false: not in time. */
+static bool wait_for_turn(struct pg_store *s, bool hold, int64_t deadline_us,
+                          struct pg_conn **out)
 {
     struct timespec until = { .tv_sec = deadline_us / 1000000,
                               .tv_nsec = deadline_us % 1000000 * 1000 };
     bool in_time = true;
 
-    while (!s->idle && s->n_open >= s->pool_max && in_time)
+    pthread_mutex_lock(&s->pool_mutex);
+    s->n_hold_waiters += hold;
+    while (!has_turn(s, hold) && in_time)
         in_time = pthread_cond_timedwait(&s->pool_cond, &s->pool_mutex, &until) == 0;
-    return s->idle || s->n_open < s->pool_max;
+    s->n_hold_waiters -= hold;
+    bool turn = has_turn(s, hold);
+    *out = turn ? s->idle : NULL;
+    if (*out)
+        s->idle = (*out)->next;
+    else
+        s->n_open += turn;
+    s->n_holders += turn && hold;
+    pthread_mutex_unlock(&s->pool_mutex);
+    return turn;
+}
+
+/* After a connection, or a turn to open one, was given up. */
+static void end_turn(struct pg_store *s, struct pg_conn *c, bool hold)
+{
+    pthread_mutex_lock(&s->pool_mutex);
+    s->n_holders -= hold;
+    if (c) {
+        c->next = s->idle;
+        s->idle = c;
+    } else {
+        s->n_open--;
+    }
+    /* Those who want to hold and those who do not wait for different things. */
+    if (s->n_hold_waiters > 0)
+        pthread_cond_broadcast(&s->pool_cond);
+    else
+        pthread_cond_signal(&s->pool_cond);
+    pthread_mutex_unlock(&s->pool_mutex);
+}
+
+/* Who comes soon after somebody who has waited in vain for the server does not wait as
+ * long again: a call that has to find out what became of its commit tries ten times. */
+static belay_rc connect_patiently(struct pg_store *s, int64_t deadline_us,
+                                  struct pg_conn **out, struct belay_error *err)
+{
+    int64_t now_us = mono_us(), patience_us = s->request_timeout_us / 10;
+
+    if (patience_us < PATIENCE_MIN_US)
+        patience_us = PATIENCE_MIN_US;
+    pthread_mutex_lock(&s->pool_mutex);
+    bool silent = now_us < s->silent_until_us;
+    pthread_mutex_unlock(&s->pool_mutex);
+    if (silent && now_us + patience_us < deadline_us)
+        deadline_us = now_us + patience_us;
+    belay_rc rc = connect_again(s, deadline_us, out, err);
+    now_us = mono_us();
+    if (rc != BELAY_UNAVAILABLE || silent || now_us < deadline_us)
+        return rc;
+    pthread_mutex_lock(&s->pool_mutex);
+    s->silent_until_us = now_us + s->request_timeout_us;
+    pthread_mutex_unlock(&s->pool_mutex);
+    return rc;
+}
+
+static belay_rc take(struct pg_store *s, bool hold, struct pg_conn **out,
+                     struct belay_error *err)
+{
+    int64_t deadline_us = mono_us() + s->request_timeout_us;
+    struct pg_conn *c = NULL;
+
+    if (!wait_for_turn(s, hold, deadline_us, &c))
+        return err_reason(err, BELAY_UNAVAILABLE, "pool",
+                          "postgres: all connections (pool=%u) were in use for %lld ms",
+                          s->pool_max, (long long)(s->request_timeout_us / 1000));
+    belay_rc rc = c ? BELAY_OK : connect_patiently(s, deadline_us, &c, err);
+    if (rc) {
+        end_turn(s, NULL, hold);
+        return rc;
+    }
+    c->holder = hold;
+    *out = c;
+    return BELAY_OK;
 }
 
 belay_rc pg_take(struct pg_store *s, struct pg_conn **out, struct belay_error *err)
 {
-    int64_t deadline_us = mono_us() + s->request_timeout_us;
+    return take(s, false, out, err);
+}
 
-    pthread_mutex_lock(&s->pool_mutex);
-    bool turn = wait_for_turn(s, deadline_us);
-    struct pg_conn *c = s->idle;
-    if (c)
-        s->idle = c->next;
-    else if (turn)
-        s->n_open++;
-    pthread_mutex_unlock(&s->pool_mutex);
-    if (!turn)
-        return err_reason(err, BELAY_UNAVAILABLE, "pool",
-                          "postgres: all connections (pool=%u) were in use for %lld ms",
-                          s->pool_max, (long long)(s->request_timeout_us / 1000));
-    if (c) {
-        *out = c;
-        return BELAY_OK;
-    }
-    belay_rc rc = connect_again(s, deadline_us, out, err);
-    if (rc) {
-        pthread_mutex_lock(&s->pool_mutex);
-        s->n_open--;
-        pthread_cond_signal(&s->pool_cond);
-        pthread_mutex_unlock(&s->pool_mutex);
-    }
-    return rc;
+belay_rc pg_take_for_hold(struct pg_store *s, struct pg_conn **out,
+                          struct belay_error *err)
+{
+    return take(s, true, out, err);
 }
 
 /* One that is in the middle of something is nobody else's. */
@@ -100,18 +166,11 @@ void pg_give_back(struct pg_store *s, struct pg_conn *c)
 {
     bool bad = c->bad || c->open_txn || PQstatus(c->pg) != CONNECTION_OK ||
                PQtransactionStatus(c->pg) != PQTRANS_IDLE;
+    bool holder = c->holder;
 
     if (bad)
         pg_disconnect(c);
-    pthread_mutex_lock(&s->pool_mutex);
-    if (bad) {
-        s->n_open--;
-    } else {
-        c->next = s->idle;
-        s->idle = c;
-    }
-    pthread_cond_signal(&s->pool_cond);
-    pthread_mutex_unlock(&s->pool_mutex);
+    end_turn(s, bad ? NULL : c, holder);
 }
 
 void pg_drop_idle(struct pg_store *s)

@@ -35,10 +35,8 @@ static const struct pg_sql *row_sql(struct pg_store *s, const struct row_type *t
         pg_unnest_keys(type, 2, &text);
         buf_append_str(&text, ") WITH ORDINALITY AS k(");
         pg_columns(type, type->n_key, "", &text);
-        buf_append_str(&text, ", i) JOIN ");
-        pg_table(s, type->name, &text);
-        buf_append_str(&text, " t ON t.ns = $1 AND ");
-        pg_key_match(type, "t", "k", &text);
+        buf_append_str(&text, ", i)");
+        pg_find_each(s, type, "k", "x.*", "", &text);
     } else {
         pg_table(s, type->name, &text);
         buf_append_str(&text, " t WHERE ");
@@ -122,20 +120,24 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
 {
     const char *order = scan->descending ? "DESC" : "ASC";
     const char *cmp = scan->descending ? "<" : ">";
+    bool one = scan->n_indexes == 1;
 
-    buf_append_str(out,
-                   "SELECT r.idx, r.rank, r.member FROM unnest($2::text[]) AS i(idx)"
-                   " CROSS JOIN LATERAL (SELECT x.idx, x.rank, x.member FROM ");
+    if (!one)
+        buf_append_str(out, "SELECT r.idx, r.rank, r.member FROM unnest($2::text[]) AS"
+                            " i(idx) CROSS JOIN LATERAL (");
+    buf_append_str(out, "SELECT x.idx, x.rank, x.member FROM ");
     pg_table(s, "rank", out);
-    buf_append_str(out, " x WHERE x.ns = $1 AND x.idx = i.idx AND x.rank >= $3::int8"
-                        " AND x.rank <= $4::int8");
+    buf_printf(out,
+               " x WHERE x.ns = $1 AND x.idx = %s AND x.rank >= $3::int8"
+               " AND x.rank <= $4::int8",
+               one ? "$2::text" : "i.idx");
     if (scan->after)
         buf_printf(out,
                    " AND (x.rank, x.member) %s= ($6::int8, $7::text)"
                    " AND (x.rank, x.member, x.idx) %s ($6::int8, $7::text, $8::text)",
                    cmp, cmp);
-    buf_printf(out, " ORDER BY x.rank %s, x.member %s LIMIT %s%s) r", order, order,
-               limit, lock);
+    buf_printf(out, " ORDER BY x.rank %s, x.member %s LIMIT %s%s%s", order, order,
+               limit, lock, one ? "" : ") r");
 }
 
 /* Members that are hidden from other holders: exactly those that are given (L8).  Of
@@ -191,16 +193,21 @@ static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan
     const char *order = scan->descending ? "DESC" : "ASC";
     unsigned next = scan->after ? 9 : 6;
 
-    /* Materialised, so that the limit counts once however the rest is joined (L8). */
-    buf_append_str(&text, "WITH all_members AS MATERIALIZED (");
+    /* Materialised, so that the limit counts once however the rest is joined (L8).  One
+     * index gives its members in order. */
+    bool one = scan->n_indexes == 1;
+    buf_printf(&text, "WITH %s AS MATERIALIZED (", one ? "p" : "all_members");
     if (hold)
         pick_source(s, scan, order, &text);
     else
         rank_source(s, scan, "$5::int8", "", &text);
-    buf_printf(&text,
-               "), p AS MATERIALIZED (SELECT * FROM all_members ORDER BY rank %s,"
-               " member %s, idx %s LIMIT $5::int8) SELECT p.idx, p.rank, p.member",
-               order, order, order);
+    buf_append_char(&text, ')');
+    if (!one)
+        buf_printf(&text,
+                   ", p AS MATERIALIZED (SELECT * FROM all_members ORDER BY rank %s,"
+                   " member %s, idx %s LIMIT $5::int8)",
+                   order, order, order);
+    buf_append_str(&text, " SELECT p.idx, p.rank, p.member");
     for (size_t i = 0; i < scan->n_fetch; i++) {
         char prefix[32];
         (void)snprintf(prefix, sizeof(prefix), "t%zu.", i);
@@ -230,7 +237,10 @@ static void ask_rank(struct asking *q, size_t at)
     one->call = pg_add(p, rank_sql(q->s, scan, q->reads[at].rank.hold),
                        8 + SCHEMA_KEY_MAX * (unsigned)scan->n_fetch);
     pg_arg_bytes(p, one->call, q->ns);
-    pg_arg_array(p, one->call, VALUE_TEXT, v, scan->n_indexes);
+    if (scan->n_indexes == 1)
+        pg_arg_bytes(p, one->call, scan->indexes[0]);
+    else
+        pg_arg_array(p, one->call, VALUE_TEXT, v, scan->n_indexes);
     pg_arg_i64(p, one->call, scan->min_rank);
     pg_arg_i64(p, one->call, scan->max_rank);
     pg_arg_i64(p, one->call, (int64_t)scan->limit);
@@ -547,7 +557,9 @@ belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
     struct pg_store *s = (struct pg_store *)d;
     struct pg_attempt *at = attempt;
     bool first = !at->conn;
-    belay_rc rc = first ? pg_take(s, &at->conn, err) : BELAY_OK;
+    belay_rc (*take_one)(struct pg_store *, struct pg_conn **, struct belay_error *) =
+        holds(reads, n) ? pg_take_for_hold : pg_take;
+    belay_rc rc = first ? take_one(s, &at->conn, err) : BELAY_OK;
 
     if (rc)
         return rc;
@@ -558,7 +570,7 @@ belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
         pg_give_back(s, at->conn);
         at->conn = NULL;
         pg_drop_idle(s);
-        rc = pg_take(s, &at->conn, err);
+        rc = take_one(s, &at->conn, err);
         if (rc == BELAY_OK)
             rc = try_read(s, at, reads, n, a, err);
     }

@@ -93,6 +93,16 @@ void pg_key_match(const struct row_type *type, const char *a, const char *b,
                    type->columns[i].name, b, type->columns[i].name);
 }
 
+void pg_find_each(const struct pg_store *s, const struct row_type *type, const char *k,
+                  const char *what, const char *lock, struct buf *out)
+{
+    buf_printf(out, " CROSS JOIN LATERAL (SELECT %s FROM ", what);
+    pg_table(s, type->name, out);
+    buf_append_str(out, " x WHERE x.ns = $1 AND ");
+    pg_key_match(type, "x", k, out);
+    buf_printf(out, " LIMIT 1%s) t", lock);
+}
+
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)
 {
     buf_append_str(out, "ns = $1");
