@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,7 +27,8 @@ struct proxy {
     struct pair pair[PAIRS_MAX]; /* the thread's own */
 
     pthread_mutex_t mutex; /* for what follows */
-    bool stop, armed, happened;
+    pthread_cond_t cond;   /* hold or held has changed */
+    bool stop, armed, happened, hold, held;
     enum proxy_fault fault;
     enum proxy_way way;
     uint64_t left;
@@ -170,18 +172,59 @@ static void turn(struct proxy *p)
         welcome(p);
 }
 
+/* Whether to go on; not before it has been let go. */
+static bool goes_on(struct proxy *p)
+{
+    pthread_mutex_lock(&p->mutex);
+    while (p->hold && !p->stop) {
+        p->held = true;
+        (void)pthread_cond_broadcast(&p->cond);
+        (void)pthread_cond_wait(&p->cond, &p->mutex);
+    }
+    p->held = false;
+    bool stop = p->stop;
+    pthread_mutex_unlock(&p->mutex);
+    return !stop;
+}
+
 static void *proxy_thread(void *arg)
 {
     struct proxy *p = arg;
-    bool stop = false;
 
-    while (!stop) {
+    while (goes_on(p))
         turn(p);
-        pthread_mutex_lock(&p->mutex);
-        stop = p->stop;
-        pthread_mutex_unlock(&p->mutex);
-    }
     return NULL;
+}
+
+void proxy_hold(struct proxy *p)
+{
+    pthread_mutex_lock(&p->mutex);
+    p->hold = true;
+    while (!p->held)
+        (void)pthread_cond_wait(&p->cond, &p->mutex);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void proxy_let_go(struct proxy *p)
+{
+    pthread_mutex_lock(&p->mutex);
+    p->hold = false;
+    (void)pthread_cond_broadcast(&p->cond);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+uint64_t proxy_held_bytes(struct proxy *p)
+{
+    uint64_t sum = 0;
+
+    pthread_mutex_lock(&p->mutex);
+    for (size_t i = 0; i < PAIRS_MAX && p->held; i++) {
+        int n = 0;
+        if (p->pair[i].fd[0] >= 0 && ioctl(p->pair[i].fd[0], FIONREAD, &n) == 0)
+            sum += (uint64_t)n;
+    }
+    pthread_mutex_unlock(&p->mutex);
+    return sum;
 }
 
 /* The number behind the last colon. */
@@ -205,6 +248,7 @@ struct proxy *proxy_open(const char *url, char *out, size_t size)
     p->target = port_of(url);
     p->door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     (void)pthread_mutex_init(&p->mutex, NULL);
+    (void)pthread_cond_init(&p->cond, NULL);
     if (p->door < 0 || bind(p->door, (struct sockaddr *)&at, sizeof(at)) ||
         listen(p->door, PAIRS_MAX) ||
         getsockname(p->door, (struct sockaddr *)&at, &len) ||
@@ -223,12 +267,14 @@ void proxy_close(struct proxy *p)
         return;
     pthread_mutex_lock(&p->mutex);
     p->stop = true;
+    (void)pthread_cond_broadcast(&p->cond);
     pthread_mutex_unlock(&p->mutex);
     (void)pthread_join(p->thread, NULL);
     for (size_t i = 0; i < PAIRS_MAX; i++)
         drop(&p->pair[i]);
     (void)close(p->door);
     (void)pthread_mutex_destroy(&p->mutex);
+    (void)pthread_cond_destroy(&p->cond);
     free(p);
 }
 

@@ -29,6 +29,13 @@ void proxy_arm(struct proxy *p, enum proxy_fault fault, enum proxy_way way,
 /* Whether the fault has happened; it does not happen any more. */
 bool proxy_disarm(struct proxy *p);
 
+/* While it holds, nothing passes, either way, on any connection, and new ones are not
+ * answered; what was sent meanwhile arrives afterwards, even if its sender is gone. */
+void proxy_hold(struct proxy *p);
+void proxy_let_go(struct proxy *p);
+/* While it holds: bytes that wait to go to the server. */
+uint64_t proxy_held_bytes(struct proxy *p);
+
 /* Bytes so far. */
 uint64_t proxy_bytes(struct proxy *p, enum proxy_way way);
 

@@ -6,6 +6,11 @@
 #define PICKERS 5
 #define LIMIT 7
 
+/* A lane, whose workers take more at a time. */
+#define LANE_MEMBERS 200
+#define LANE_PICKERS 2
+#define LANE_LIMIT 100
+
 /* clang-format off */
 static const char *const ways[] = {
     "-c enable_indexscan=off -c enable_indexonlyscan=off",
@@ -41,32 +46,48 @@ static belay_rc fill(struct txn *t, void *arg)
     return rc;
 }
 
+static belay_rc fill_lane(struct txn *t, void *arg)
+{
+    belay_rc rc = BELAY_OK;
+    char name[16];
+
+    (void)arg;
+    for (int i = 0; i < LANE_MEMBERS && rc == BELAY_OK; i++) {
+        (void)snprintf(name, sizeof(name), "lane%04d", i);
+        rc = txn_rank_add(t, bytes_str("lane"), i, bytes_str(name));
+        if (rc == BELAY_OK)
+            rc = thing_insert(t, name, i);
+    }
+    return rc;
+}
+
 /* Pickers one after the other: each gets the next members, so no more were locked than
  * were given. */
-static void pick_in_turn(struct harness *h, const struct bytes *indexes, size_t n)
+static void pick_in_turn(struct harness *h, const struct bytes *indexes, size_t n,
+                         size_t pickers, size_t limit)
 {
     struct fetch fetch = { .type = &row_thing };
     struct scan scan = { .indexes = indexes,
                          .n_indexes = n,
                          .max_rank = RANK_MAX,
-                         .limit = LIMIT,
+                         .limit = limit,
                          .fetch = &fetch,
                          .n_fetch = 1 };
     struct raw picker[PICKERS];
 
-    for (size_t i = 0; i < PICKERS; i++) {
+    for (size_t i = 0; i < pickers; i++) {
         struct read q = { .kind = READ_RANK, .rank = { .scan = &scan, .hold = true } };
         raw_begin(&picker[i], h);
         CHECK_RC(h, raw_read(&picker[i], &q), BELAY_OK);
-        if (!TAP_EQ(h->t, q.rank.out.n, LIMIT))
+        if (!TAP_EQ(h->t, q.rank.out.n, limit))
             continue;
-        for (size_t k = 0; k < LIMIT; k++) {
+        for (size_t k = 0; k < limit; k++) {
             const struct hit *hit = &q.rank.out.hit[k];
-            TAP_EQ(h->t, hit->rank, i * LIMIT + k);
+            TAP_EQ(h->t, hit->rank, i * limit + k);
             TAP_OK(h->t, hit->rows[0] && hit->rows[0]->v[THING_N].i == hit->rank);
         }
     }
-    for (size_t i = 0; i < PICKERS; i++)
+    for (size_t i = 0; i < pickers; i++)
         raw_end(&picker[i]);
 }
 
@@ -80,11 +101,37 @@ static void analyze(const struct harness *h)
     TAP_OK(h->t, pg_test_run(pg_test_url(), words));
 }
 
-/* In each way; statistics: of the empty tables, or of what is there. */
-static void all_ways(struct tap *t, bool stale)
+static void fill_indexes(struct harness *h)
+{
+    for (int first = 0; first < MEMBERS; first += 50)
+        CHECK_RC(h, harness_run(h, fill, &first), BELAY_OK);
+}
+
+static void pick_from_indexes(struct harness *h)
 {
     const struct bytes all = bytes_str("all");
     const struct bytes parts[] = { bytes_str("i0"), bytes_str("i1"), bytes_str("i2") };
+
+    pick_in_turn(h, &all, 1, PICKERS, LIMIT);
+    pick_in_turn(h, parts, COUNT_OF(parts), PICKERS, LIMIT);
+}
+
+static void fill_one_lane(struct harness *h)
+{
+    CHECK_RC(h, harness_run(h, fill_lane, NULL), BELAY_OK);
+}
+
+static void pick_from_lane(struct harness *h)
+{
+    const struct bytes lane = bytes_str("lane");
+
+    pick_in_turn(h, &lane, 1, LANE_PICKERS, LANE_LIMIT);
+}
+
+/* In each way; statistics: of the empty tables, or of what is there. */
+static void all_ways(struct tap *t, bool stale, void (*fill_it)(struct harness *h),
+                     void (*pick)(struct harness *h))
+{
     CLEANUP(harness_close) struct harness h;
 
     pg_setup_reset(pg_test_url());
@@ -92,8 +139,7 @@ static void all_ways(struct tap *t, bool stale)
         return;
     if (stale)
         analyze(&h);
-    for (int first = 0; first < MEMBERS; first += 50)
-        CHECK_RC(&h, harness_run(&h, fill, &first), BELAY_OK);
+    fill_it(&h);
     if (!stale)
         analyze(&h);
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
@@ -101,10 +147,8 @@ static void all_ways(struct tap *t, bool stale)
         pg_setup.settings = ways[i];
         if (!harness_reopen(&h))
             continue;
-        for (int again = 0; again < 2; again++) {
-            pick_in_turn(&h, &all, 1);
-            pick_in_turn(&h, parts, COUNT_OF(parts));
-        }
+        for (int again = 0; again < 2; again++)
+            pick(&h);
         if (t->failed > failed)
             printf("# with %s\n", ways[i]);
     }
@@ -112,12 +156,18 @@ static void all_ways(struct tap *t, bool stale)
 
 static void stale(struct tap *t)
 {
-    all_ways(t, true);
+    all_ways(t, true, fill_indexes, pick_from_indexes);
 }
 
 static void fresh(struct tap *t)
 {
-    all_ways(t, false);
+    all_ways(t, false, fill_indexes, pick_from_indexes);
+}
+
+static void lane(struct tap *t)
+{
+    all_ways(t, true, fill_one_lane, pick_from_lane);
+    all_ways(t, false, fill_one_lane, pick_from_lane);
 }
 
 int main(int argc, char **argv)
@@ -125,6 +175,7 @@ int main(int argc, char **argv)
     static const struct tap_case cases[] = {
         { "planner: picks are exact while its statistics are stale", stale },
         { "planner: picks are exact while its statistics are fresh", fresh },
+        { "planner: so are the batches of a lane", lane },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
 }
