@@ -116,10 +116,10 @@ struct txn {
     struct arena_mark mark; /* where each run of the body begins */
     const struct txn_options *options;
     bool founding; /* creates the namespace itself, so does not wait for it */
+    bool drawn;    /* a seed */
     txn_body *body;
     void *arg;
-    bool drawn;    /* every run draws the same versions, */
-    uint64_t seed; /* from here */
+    uint64_t seed; /* every run draws the same versions from it */
 
     /* of this run of the body */
     uint64_t id;

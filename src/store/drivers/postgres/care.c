@@ -27,6 +27,14 @@ static void add_erase(struct pg_store *s, struct pg_pipe *p, const char *table,
     pg_arg_i64(p, c, most);
 }
 
+static void add_words(struct pg_store *s, struct pg_pipe *p, const char *words)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+
+    buf_append_str(&text, words);
+    (void)pg_add(p, pg_sql_of(s, &text), 0);
+}
+
 belay_rc pg_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
                   struct belay_error *err)
 {
@@ -43,11 +51,14 @@ belay_rc pg_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,
         return rc;
     /* Each table gives up to the limit: a step takes a bounded multiple of it. */
     pg_pipe_init(&p, &arena);
+    add_words(s, &p, "BEGIN ISOLATION LEVEL READ COMMITTED");
     for (size_t i = 0; i < COUNT_OF(shapes); i++)
         add_erase(s, &p, shapes[i].table, ns,
                   most / shapes[i].weight > 0 ? most / shapes[i].weight : 1);
     for (size_t i = 0; i < schema->n_types; i++)
         add_erase(s, &p, schema->types[i]->name, ns, most);
+    pg_add_sync(&p);
+    add_words(s, &p, "COMMIT");
     rc = pg_exchange(c, &p, &reached, err);
     const struct pg_call *failed = rc ? NULL : pg_failed(&p);
     if (failed)

@@ -25,8 +25,9 @@ static belay_rc fill(struct commit *c, bool in_txn, struct belay_error *err)
 {
     if (!in_txn)
         (void)add_text(c, "BEGIN ISOLATION LEVEL READ COMMITTED");
-    belay_rc rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, err);
-    if (rc == BELAY_OK)
+    bool all = false;
+    belay_rc rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, &all, err);
+    if (rc == BELAY_OK && !all)
         rc = pg_add_rest(c->s, &c->pipe, c->plan, c->calls, err);
     if (rc)
         return rc;

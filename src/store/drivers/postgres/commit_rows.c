@@ -18,17 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/drivers/postgres/impl.h"
+#include "store/drivers/postgres/commit_rows.h"
 
 #define BUCKETS 64
 #define KEY_LOCKS_MAX 32
-
-/* A guard with what the plan does to its row. */
-struct item_of {
-    const struct guard *guard;
-    const struct effect *effect; /* NULL: it is only guarded */
-    size_t index;                /* of the guard */
-};
 
 /* The items of one table. */
 struct group {
@@ -350,7 +343,8 @@ static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed
             buf_printf(&text, ", \"%s\"", g->type->columns[i].name);
     }
     buf_append_str(&text, guarded ? ", want, i)" : ")");
-    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
+    pg_find_each(g->s, g->type, "k", "x.ctid",
+                 guarded && g->nowait ? " FOR NO KEY UPDATE NOWAIT" : "", &text);
     buf_append_str(&text, ") u WHERE t.ctid = u.tid");
     if (guarded) /* who changed the row meanwhile has changed its version */
         buf_printf(&text,
@@ -512,7 +506,7 @@ static void add_group(const struct group *g)
         return;
     if (n == 1) {
         add_one_row(g, &present[0]);
-    } else if (n > 1 && !g->nowait && all_put_alike(present, n)) {
+    } else if (n > 1 && all_put_alike(present, n)) {
         add_put_many(g, present, n, present[0].effect->row.changed, true);
     } else if (n > 1) {
         add_lock_many(g, present, n);
@@ -631,7 +625,7 @@ static struct group group_at(struct pg_store *s, struct pg_pipe *p,
 }
 
 belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
-                     bool nowait, struct belay_error *err)
+                     bool nowait, bool *all, struct belay_error *err)
 {
     struct item_of *items = sorted_items(plan, p->arena);
     struct advisory *locks = arena_zalloc(p->arena, 2 * plan->n_guards, sizeof(*locks));
@@ -646,6 +640,9 @@ belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *p
     }
     if (n_locks > 0)
         add_locks(s, p, locks, n_locks);
+    *all = !nowait && pg_add_fused(s, p, plan, items);
+    if (*all)
+        return p->no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
     for (size_t i = 0; i < plan->n_guards;) {
         struct group g = group_at(s, p, plan, items, i);
         g.nowait = nowait;

@@ -110,11 +110,12 @@ static belay_rc prepare_conn(struct pg_conn *c, struct belay_error *err)
         return pg_lost(c, "no connection", err);
     if (c->store->pooler)
         return BELAY_OK; /* the session is everybody's */
-    /* A pick that nobody ends lapses with its transaction (rule 7).  Statements outside
-     * of BEGIN are READ COMMITTED, too.  Compiling them takes longer than they do. */
+    /* A pick that nobody ends lapses with its transaction (rule 7).  Questions that are
+     * sent together are of one snapshot without a word (rule 1).  Compiling statements
+     * takes longer than they do. */
     belay_rc rc = pg_run(c,
                          "SET idle_in_transaction_session_timeout = '5s';"
-                         " SET default_transaction_isolation = 'read committed';"
+                         " SET default_transaction_isolation = 'repeatable read';"
                          " SET jit = off",
                          "settings", err);
     /* Every statement finds its rows by their keys, however many there are.  Planning one

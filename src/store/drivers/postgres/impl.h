@@ -9,7 +9,7 @@
  *   wire.c      values as the server's binary parameters, and back
  *   sql.c       statement texts, derived from the dictionary
  *   read.c      questions
- *   commit*.c   plans
+ *   commit*.c   plans: their rows, the rest of them, and small ones in one statement
  *   refusal.c   why a plan was refused
  *   walk.c      everything in a namespace
  *   care.c      erasing, looking for damage;  doctor.c  how the server is doing
@@ -240,7 +240,7 @@ MUST_USE belay_rc pg_take(struct pg_store *s, struct pg_conn **out,
  * one to get on (a slot of its own, the time), and would wait for the rest of them. */
 MUST_USE belay_rc pg_take_for_hold(struct pg_store *s, struct pg_conn **out,
                                    struct belay_error *err);
-void pg_give_back(struct pg_store *s, struct pg_conn *c);
+void pg_give_back(struct pg_store *s, struct pg_conn *c); /* takes NULL */
 /* Closes what is idle, after a connection was found dead. */
 void pg_drop_idle(struct pg_store *s);
 /* Adds the question for the time where the last answer is old; and takes the answer. */
@@ -272,9 +272,9 @@ MUST_USE belay_rc pg_confirm(struct driver *d, const struct plan *plan,
                              struct plan_result *result, struct belay_arena *a,
                              struct belay_error *err);
 
-/* Rows of a plan: its part of the pipe. */
+/* Rows of a plan: its part of the pipe.  *all: the rest of the plan is in it, too. */
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
-                              const struct plan *plan, bool nowait,
+                              const struct plan *plan, bool nowait, bool *all,
                               struct belay_error *err);
 /* Ranks, logs, counters, feeds, chunks. */
 MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,

@@ -164,6 +164,8 @@ belay_rc pg_take_for_hold(struct pg_store *s, struct pg_conn **out,
 /* One that is in the middle of something is nobody else's. */
 void pg_give_back(struct pg_store *s, struct pg_conn *c)
 {
+    if (!c)
+        return;
     bool bad = c->bad || c->open_txn || PQstatus(c->pg) != CONNECTION_OK ||
                PQtransactionStatus(c->pg) != PQTRANS_IDLE;
     bool holder = c->holder;

@@ -502,7 +502,10 @@ static void add_text(struct asking *q, const char *words)
 static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_arena *a,
                          struct belay_error *err)
 {
-    bool hold = holds(q->reads, q->n_reads), several = q->n_reads > 1;
+    bool hold = holds(q->reads, q->n_reads);
+    /* What is sent together is one transaction, and those of our connections are of one
+     * snapshot unless they say otherwise; a pooler's are not ours. */
+    bool block = q->n_reads > 1 && !hold && !c->open_txn && q->s->pooler;
     enum pg_reached reached;
     int64_t asked_us;
 
@@ -510,11 +513,11 @@ static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_arena
         add_text(q, "BEGIN ISOLATION LEVEL READ COMMITTED");
         if (q->s->pooler)
             add_text(q, "SET LOCAL idle_in_transaction_session_timeout = '5s'");
-    } else if (several && !c->open_txn) {
+    } else if (block) {
         add_text(q, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     }
     ask(q);
-    if (several && !hold && !c->open_txn)
+    if (block)
         add_text(q, "COMMIT");
     struct pg_call *time = pg_ask_time(q->s, &q->pipe, &asked_us);
     belay_rc rc = pg_exchange(c, &q->pipe, &reached, err);

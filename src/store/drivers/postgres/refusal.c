@@ -33,6 +33,29 @@ static belay_rc ask(const struct look *l, struct pg_pipe *p, struct pg_call *cal
     return rc;
 }
 
+static belay_rc look_guard(const struct look *l, size_t i, struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    const struct guard *g = &l->plan->guards[i];
+    struct pg_pipe p;
+    int64_t ver = 0;
+    bool found = false;
+
+    pg_pipe_init(&p, l->a);
+    buf_append_str(&text, "SELECT ver FROM ");
+    pg_table(l->s, g->ref.type->name, &text);
+    buf_append_str(&text, " WHERE ");
+    pg_where_key(g->ref.type, 2, &text);
+    struct pg_call *c = pg_add(&p, pg_sql_of(l->s, &text), 1U + g->ref.type->n_key);
+    pg_arg_key(&p, c, l->plan->ns, &g->ref);
+    belay_rc rc = ask(l, &p, c, &found, &ver, err);
+    if (rc == BELAY_OK && ver != g->ver) {
+        l->result->conflict = true;
+        l->result->failed_guard = i;
+    }
+    return rc;
+}
+
 static belay_rc look_rank(const struct look *l, const struct effect *e,
                           struct belay_error *err)
 {
@@ -120,6 +143,12 @@ belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
     const struct look l = { s, conn, plan, result, a };
     belay_rc rc = BELAY_OK;
 
+    /* Whatever else is wrong (rule 3): a statement of many parts complains of any. */
+    for (size_t i = 0; i < plan->n_guards; i++) {
+        rc = look_guard(&l, i, err);
+        if (rc || result->conflict)
+            return rc;
+    }
     for (size_t i = 0; i < plan->n_effects && !rc; i++) {
         if (is_rank_effect(&plan->effects[i]))
             rc = look_rank(&l, &plan->effects[i], err);

@@ -83,7 +83,8 @@ static belay_rc create(struct pg_store *s, struct pg_conn *c, bool columns,
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
 
-    buf_append_str(&text, "BEGIN; SET LOCAL client_min_messages = warning;\n");
+    buf_append_str(&text, "BEGIN ISOLATION LEVEL READ COMMITTED;"
+                          " SET LOCAL client_min_messages = warning;\n");
     buf_printf(&text, "SELECT pg_advisory_xact_lock(1112293721, hashtext('%s'));\n",
                s->schema);
     buf_printf(&text, "CREATE SCHEMA IF NOT EXISTS \"%s\";\n", s->schema);
