@@ -65,9 +65,11 @@ static bool open_store(struct lab *l)
         printf("# %s\n", l->rig.err.message);
         return false;
     }
-    if (l->unsynced) /* as if somebody had done it already */
-        atomic_store(&wakefile_marks(rig_sqlite(&l->rig)->wakefile)->synced,
-                     UINT64_MAX);
+    if (l->unsynced) { /* as if it had been done already */
+        struct sqlite_store *store = rig_sqlite(&l->rig);
+        atomic_store(&store->durable, UINT64_MAX);
+        atomic_store(&wakefile_marks(store->wakefile)->synced, UINT64_MAX);
+    }
     return true;
 }
 

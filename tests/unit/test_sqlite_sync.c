@@ -319,6 +319,27 @@ static void a_failed_sync_is_known_to_all(struct tap *t)
     lab_remove(&l);
 }
 
+/* X1: the page that processes share is a hint, whoever wrote what there. */
+static void the_page_is_not_believed(struct tap *t)
+{
+    struct lab l;
+    struct handle h;
+
+    if (!lab_make(&l, t))
+        return;
+    if (handle_open(&l, &h)) {
+        struct deed write = { .h = &h, .n = 1 };
+        struct wakefile *page = ((struct sqlite_store *)h.driver)->wakefile;
+        TAP_EQ(t, at_once(&write), BELAY_OK);
+        atomic_store(&wakefile_marks(page)->synced, UINT64_MAX);
+        atomic_store(&l.watching, true);
+        TAP_EQ(t, at_once(&write), BELAY_OK);
+        TAP_EQ(t, atomic_load(&l.syncs), 1);
+        handle_close(&h);
+    }
+    lab_remove(&l);
+}
+
 static void others_rows_are_seen(struct tap *t)
 {
     struct lab l;
@@ -350,6 +371,7 @@ static const struct tap_case cases[] = {
     { "sync: a reader with nothing to wait for syncs nothing", readers_sync_nothing },
     { "sync: when it fails, nobody who rests on it is told it is there",
       a_failed_sync_is_known_to_all },
+    { "sync: no page of another's talks a writer out of it", the_page_is_not_believed },
     { "rows: what another handle wrote is seen, whatever this one has in mind",
       others_rows_are_seen },
 };

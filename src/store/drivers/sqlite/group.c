@@ -226,7 +226,7 @@ static void hand_over(struct group *g)
 /* Waits for the disk, then tells the members; also those that only looked, since they may
  * have seen what was not on it yet. */
 static void answer_durably(struct sqlite_store *s, struct member *first,
-                           const struct member *self, uint64_t seen)
+                           const struct member *self, struct wal_point seen)
 {
     struct belay_error err = { .code = 0 };
 
@@ -243,9 +243,9 @@ static void answer_durably(struct sqlite_store *s, struct member *first,
 enum answer { OPEN, DELEGATED, ANSWERED };
 struct turn_end {
     enum answer answer;
-    struct member *first; /* who was run */
-    uint64_t seen;        /* up to which commit that must be on the disk */
-    bool more;            /* others have come */
+    struct member *first;  /* who was run */
+    struct wal_point seen; /* up to which commit that must be on the disk */
+    bool more;             /* others have come */
 };
 
 /* Leaves the group to one of its members, not the leader; false: it has no other. */

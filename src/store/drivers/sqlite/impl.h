@@ -107,13 +107,18 @@ struct conn {
 #define MEMBER_ANSWERED 4U /* the last word: nobody touches the member after it */
 #define MEMBER_SYNCS 8U    /* it waits for the disk and answers its group, itself too */
 
+/* A commit to the log: by the count of this process, and by that of all. */
+struct wal_point {
+    uint64_t own, all;
+};
+
 struct member {
     struct member *next;
     struct driver_job *job;
     struct parker parker;
-    bool queued;          /* under the group's mutex: it may leave by itself */
-    struct member *group; /* MEMBER_SYNCS: whom it answers, */
-    uint64_t seen;        /* and up to which commit it syncs */
+    bool queued;           /* under the group's mutex: it may leave by itself */
+    struct member *group;  /* MEMBER_SYNCS: whom it answers, */
+    struct wal_point seen; /* and up to which commit it syncs */
     belay_rc rc;
     struct belay_error err;
 };
@@ -148,8 +153,10 @@ struct sqlite_store {
     struct walfile *walfile; /* the writer's; NULL: in memory */
     pthread_mutex_t sync_mutex;
     pthread_cond_t sync_done;
-    bool syncing;             /* somebody waits for the disk: one at a time */
-    _Atomic uint64_t written; /* the last commit of ours that is in the log */
+    bool syncing; /* somebody waits for the disk: one at a time */
+    /* Commits of this process: that anybody may see, that are in the log, that are on the
+     * disk; and the number of the last one in the log in the page of all processes. */
+    _Atomic uint64_t begun, written, durable, written_mark;
     pthread_mutex_t readers_mutex;
     struct conn *readers;
     unsigned n_readers;
@@ -283,10 +290,10 @@ void wal_after_commit(struct sqlite_store *s);
 MUST_USE belay_rc wal_commit(struct sqlite_store *s, bool wrote,
                              struct belay_error *err);
 /* The last commit that anybody can have seen by now. */
-uint64_t wal_seen(const struct sqlite_store *s);
+struct wal_point wal_seen(const struct sqlite_store *s);
 /* Returns when all commits up to the given one, of all processes, are on the disk.  A sync
  * that fails poisons the store (X5), and every call after it. */
-MUST_USE belay_rc wal_sync(struct sqlite_store *s, uint64_t upto,
+MUST_USE belay_rc wal_sync(struct sqlite_store *s, struct wal_point upto,
                            struct belay_error *err);
 /* At open, under the lock: what an unclean end left in the WAL goes into the file. */
 MUST_USE belay_rc wal_recover(struct sqlite_store *s, struct belay_error *err);

@@ -43,26 +43,42 @@ belay_rc wal_commit(struct sqlite_store *s, bool wrote, struct belay_error *err)
     if (!s->walfile || !wrote)
         return conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
     /* Counted before anybody can see it. */
-    uint64_t number = atomic_fetch_add(&wakefile_marks(s->wakefile)->begun, 1) + 1;
+    uint64_t own = atomic_fetch_add(&s->begun, 1) + 1;
+    uint64_t mark = atomic_fetch_add(&wakefile_marks(s->wakefile)->begun, 1) + 1;
     walfile_sync_later(s->walfile);
     belay_rc rc = conn_run_plain(s->writer, SQL_COMMIT, "commit", err);
     walfile_sync_again(s->walfile);
-    if (rc == BELAY_OK)
-        atomic_store(&s->written, number);
+    if (rc == BELAY_OK) {
+        atomic_store(&s->written_mark, mark);
+        atomic_store(&s->written, own);
+    }
     return rc;
 }
 
-uint64_t wal_seen(const struct sqlite_store *s)
+struct wal_point wal_seen(const struct sqlite_store *s)
 {
-    return s->walfile ? atomic_load(&wakefile_marks(s->wakefile)->begun) : 0;
+    struct wal_point p = { 0, 0 };
+
+    if (s->walfile) {
+        p.own = atomic_load(&s->begun);
+        p.all = atomic_load(&wakefile_marks(s->wakefile)->begun);
+    }
+    return p;
+}
+
+static void raise_to(_Atomic uint64_t *number, uint64_t to)
+{
+    uint64_t before = atomic_load(number);
+
+    while (before < to && !atomic_compare_exchange_weak(number, &before, to))
+        continue;
 }
 
 /* Commits are numbered and put into the log under the lock: whoever has synced after his
  * own has synced all before it. */
 static belay_rc sync_log(struct sqlite_store *s, struct belay_error *err)
 {
-    _Atomic uint64_t *synced = &wakefile_marks(s->wakefile)->synced;
-    uint64_t written = atomic_load(&s->written);
+    uint64_t own = atomic_load(&s->written), mark = atomic_load(&s->written_mark);
 
     if (atomic_load(&s->poisoned))
         return store_poisoned(err);
@@ -70,23 +86,30 @@ static belay_rc sync_log(struct sqlite_store *s, struct belay_error *err)
         atomic_store(&s->poisoned, true); /* X5 */
         return store_poisoned(err);
     }
-    uint64_t before = atomic_load(synced);
-    while (before < written && !atomic_compare_exchange_weak(synced, &before, written))
-        continue;
+    raise_to(&s->durable, own);
+    raise_to(&wakefile_marks(s->wakefile)->synced, mark);
     return BELAY_OK;
 }
 
-belay_rc wal_sync(struct sqlite_store *s, uint64_t upto, struct belay_error *err)
+/* X1: what this process has written is durable when its own sync says so.  The page is
+ * asked about the others' only. */
+static bool is_durable(const struct sqlite_store *s, struct wal_point upto)
+{
+    return atomic_load(&s->durable) >= upto.own &&
+           atomic_load(&wakefile_marks(s->wakefile)->synced) >= upto.all;
+}
+
+belay_rc wal_sync(struct sqlite_store *s, struct wal_point upto,
+                  struct belay_error *err)
 {
     belay_rc rc = BELAY_OK;
 
-    if (!s->walfile || atomic_load(&wakefile_marks(s->wakefile)->synced) >= upto)
+    if (!s->walfile || is_durable(s, upto))
         return BELAY_OK;
-    _Atomic uint64_t *synced = &wakefile_marks(s->wakefile)->synced;
     pthread_mutex_lock(&s->sync_mutex);
-    while (s->syncing && atomic_load(synced) < upto)
+    while (s->syncing && !is_durable(s, upto))
         pthread_cond_wait(&s->sync_done, &s->sync_mutex);
-    if (atomic_load(synced) < upto) {
+    if (!is_durable(s, upto)) {
         s->syncing = true;
         pthread_mutex_unlock(&s->sync_mutex);
         rc = sync_log(s, err);
