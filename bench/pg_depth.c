@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "depth.h"
 #include "pgserver.h"
 
 #define CALLERS 4
@@ -15,65 +16,6 @@
 #define ROUNDS 5
 #define GROUP 1000
 #define WORN_SESSIONS 4
-
-struct job {
-    struct belay *b;
-    const char *session;
-    unsigned n; /* claims of each caller */
-    const struct belay_claim *claims[CALLERS][CLAIMS];
-    struct belay_arena *arenas[CALLERS];
-};
-
-static const struct belay_claim *claim(struct belay *b, const char *session, size_t max,
-                                       struct belay_arena *arena)
-{
-    struct belay_claim_request request = { .size = sizeof(request),
-                                           .session_id = session,
-                                           .owner_id = "worker",
-                                           .lease_ms = BELAY_LEASE_MAX_MS,
-                                           .max = max };
-    struct belay_claimed claimed = { .claim = NULL };
-    struct belay_error err;
-
-    if (belay_queue_claim(b, &request, arena, &claimed, &err))
-        (void)bench_failed("claim", &err);
-    return claimed.claim;
-}
-
-static bool take(void *arg, unsigned i)
-{
-    struct job *job = arg;
-    bool ok = true;
-
-    for (unsigned n = 0; n < job->n && ok; n++) {
-        job->claims[i][n] = claim(job->b, job->session, 1, job->arenas[i]);
-        ok = job->claims[i][n] != NULL;
-    }
-    return ok;
-}
-
-static bool give_back(void *arg, unsigned i)
-{
-    struct job *job = arg;
-    bool ok = true;
-
-    for (unsigned n = 0; n < job->n && ok; n++)
-        ok = !belay_queue_abandon(job->b, job->claims[i][n], NULL, NULL);
-    belay_arena_reset(job->arenas[i]);
-    return ok;
-}
-
-/* Claims a second, or 0. */
-static double rate(struct belay *b, const char *session, unsigned n,
-                   struct belay_arena **arenas)
-{
-    struct job job = { .b = b, .session = session, .n = n };
-
-    memcpy(job.arenas, arenas, sizeof(job.arenas));
-    double took = bench_crew(CALLERS, take, &job);
-    bool ok = took > 0 && bench_crew(CALLERS, give_back, &job) > 0;
-    return ok ? CALLERS * n / took : 0;
-}
 
 /* --- wearing --- */
 
@@ -109,7 +51,7 @@ static bool wear_one(void *arg, unsigned i)
               !belay_session_open(w->b, name, NULL, &s, NULL);
     for (unsigned n = 0; n < w->groups && ok; n++) {
         ok = bench_enqueue(w->b, name, GROUP, BELAY_JOIN);
-        const struct belay_claim *c = ok ? claim(w->b, name, GROUP, arena) : NULL;
+        const struct belay_claim *c = ok ? bench_claim(w->b, name, GROUP, arena) : NULL;
         ok = c && c->n_batches == GROUP && complete(s, c, arena);
         belay_arena_reset(arena);
     }
@@ -141,12 +83,12 @@ struct rates {
 };
 
 static bool measure(struct rates *r, unsigned i, struct belay *b, struct belay *worn,
-                    unsigned n, struct belay_arena **arenas)
+                    struct bench_claimers *who)
 {
-    double first = rate(b, "few", n, arenas);
-    double many = rate(b, "many", n, arenas);
-    double old = rate(worn, "worn-0", n, arenas);
-    double second = rate(b, "few", n, arenas);
+    double first = bench_claim_rate(who, b, "few");
+    double many = bench_claim_rate(who, b, "many");
+    double old = bench_claim_rate(who, worn, "worn-0");
+    double second = bench_claim_rate(who, b, "few");
 
     r->few[i] = (first + second) / 2;
     r->deep[i] = many / r->few[i];
@@ -158,9 +100,8 @@ int main(int argc, char **argv)
 {
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS, many = o.smoke ? 2000 : 1000000;
-    unsigned claims = o.smoke ? 4 : CLAIMS;
     unsigned through = through_of(argc, argv, o.smoke ? 4000 : 1000000);
-    struct belay_arena *arenas[CALLERS] = { NULL };
+    struct bench_claimers who = { .n = 0 };
     struct belay *b = NULL, *worn = NULL;
     struct bench_pg pg, pg_worn;
     struct rates r;
@@ -170,19 +111,17 @@ int main(int argc, char **argv)
     (void)snprintf(pg_worn.schema, sizeof(pg_worn.schema), "%.40s_raw", pg.schema);
     ok = ok && (b = bench_pg_belay(&pg, CALLERS)) != NULL &&
          (worn = bench_pg_belay(&pg_worn, CALLERS)) != NULL;
-    for (unsigned i = 0; i < CALLERS && ok; i++)
-        ok = !belay_arena_new(&arenas[i], NULL);
-    ok = ok && wear_down(worn, through) &&
+    ok = ok && bench_claimers_make(&who, CALLERS, o.smoke ? 4 : CLAIMS) &&
+         wear_down(worn, through) &&
          bench_enqueue(worn, "worn-0", 1000, BELAY_EXCLUSIVE) &&
          bench_enqueue(b, "few", 1000, BELAY_EXCLUSIVE) &&
          bench_enqueue(b, "many", many, BELAY_EXCLUSIVE);
-    ok = ok && measure(&r, 0, b, worn, claims, arenas); /* statements and pages */
+    ok = ok && measure(&r, 0, b, worn, &who); /* statements and pages */
     for (unsigned i = 0; i < rounds && ok; i++) {
         r.disk[i] = bench_fdatasync_rate(&pg.folder, o.smoke ? 0.05 : 0.5);
-        ok = measure(&r, i, b, worn, claims, arenas);
+        ok = measure(&r, i, b, worn, &who);
     }
-    for (unsigned i = 0; i < CALLERS; i++)
-        belay_arena_free(arenas[i]);
+    bench_claimers_free(&who);
     belay_close(b);
     belay_close(worn);
     bench_pg_close(&pg);

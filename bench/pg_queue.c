@@ -4,117 +4,12 @@
  * delete it, as two transactions.  ratio_1: one caller against one client. */
 #include <stdio.h>
 
+#include "pair.h"
 #include "pgbench.h"
 
 #define CALLERS 16
 #define ROUNDS 5
-#define INBOX 25 /* batches that wait in an inbox when a part of a round begins */
-
-struct job {
-    struct belay *b;
-    unsigned pairs; /* of each caller */
-    unsigned round; /* makes names that no round had before */
-};
-
-static void session_name(unsigned i, char out[32])
-{
-    (void)snprintf(out, 32, "session-%02u", i);
-}
-
-/* One node of 200 bytes. */
-static void node_text(char out[256], const char *turn, const char *parent)
-{
-    int n = snprintf(out, 256,
-                     "{\"kind\":\"event\",\"node_id\":\"%s\",\"parent_node_id\":%s%s%s,"
-                     "\"text\":\"",
-                     turn, parent ? "\"" : "", parent ? parent : "null",
-                     parent ? "\"" : "");
-    while (n < 198)
-        out[n++] = 'x';
-    (void)snprintf(out + n, 256 - (size_t)n, "\"}");
-}
-
-static bool pair(struct belay *b, struct belay_session *s, struct belay_arena *arena,
-                 const char *turn, const char *parent)
-{
-    struct belay_claim_request request = { .size = sizeof(request),
-                                           .session_id = belay_session_id(s),
-                                           .owner_id = turn,
-                                           .lease_ms = BELAY_QUEUE_LEASE_MS,
-                                           .max = 1 };
-    struct belay_claimed claimed;
-    struct belay_committed done;
-    struct belay_error err;
-    char node[256];
-
-    if (belay_queue_claim(b, &request, arena, &claimed, &err))
-        return bench_failed("claim", &err);
-    if (!claimed.claim) {
-        (void)fprintf(stderr, "bench: %s\n", belay_no_claim_name(claimed.why));
-        return false;
-    }
-    node_text(node, turn, parent);
-    struct belay_commit commit = { .size = sizeof(commit),
-                                   .graph = BELAY_GRAPH_APPEND,
-                                   .expected_revision = BELAY_ANY_REVISION,
-                                   .turn_id = turn,
-                                   .nodes = (const char *const[]){ node },
-                                   .n_nodes = 1,
-                                   .completes = &claimed.claim,
-                                   .n_completes = 1 };
-    if (belay_session_commit(s, &commit, arena, &done, &err))
-        return bench_failed("commit", &err);
-    return true;
-}
-
-static bool work(void *arg, unsigned i)
-{
-    const struct job *job = arg;
-    struct belay_session *s = NULL;
-    struct belay_arena *arena = NULL;
-    char name[32], turn[64], parent[64] = "";
-    bool ok;
-
-    session_name(i, name);
-    ok = !belay_arena_new(&arena, NULL) &&
-         !belay_session_open(job->b, name, NULL, &s, NULL);
-    for (unsigned n = 0; n < job->pairs && ok; n++) {
-        (void)snprintf(turn, sizeof(turn), "turn-%07u-%06u", job->round, n);
-        ok = pair(job->b, s, arena, turn, n > 0 ? parent : NULL);
-        memcpy(parent, turn, sizeof(parent));
-        belay_arena_reset(arena);
-    }
-    belay_session_close(s);
-    belay_arena_free(arena);
-    return ok;
-}
-
-static bool fill_one(void *arg, unsigned i)
-{
-    const struct job *job = arg;
-    char name[32];
-
-    session_name(i, name);
-    return bench_enqueue(job->b, name, job->pairs, BELAY_EXCLUSIVE);
-}
-
-/* Pairs a second, or 0.  Inboxes are filled in between, and that is not counted. */
-static double belay_rate(struct belay *b, unsigned callers, unsigned pairs,
-                         unsigned round)
-{
-    double took = 0;
-
-    for (unsigned done = 0; done < pairs; done += INBOX) {
-        struct job job = { b, INBOX, 10000 * round + done };
-        double part = bench_crew(callers, fill_one, &job) > 0
-                          ? bench_crew(callers, work, &job)
-                          : 0;
-        if (part <= 0)
-            return 0;
-        took += part;
-    }
-    return (double)callers * pairs / took;
-}
+#define INBOX 100 /* batches that wait in an inbox when a part of a round begins */
 
 /* --- the baseline --- */
 
@@ -166,14 +61,13 @@ struct rates {
 static bool measure(struct rates *r, unsigned i, const struct bench_pg *pg,
                     struct belay *b, bool smoke)
 {
-    unsigned pairs = smoke ? INBOX : 4 * INBOX;
     double seconds = smoke ? 0.1 : 2;
 
     r->disk[i] = bench_fdatasync_rate(&pg->folder, seconds / 4);
     r->raw[i] = raw_rate(pg, CALLERS, seconds);
-    r->many[i] = belay_rate(b, CALLERS, pairs, 2 * i + 1);
+    r->many[i] = bench_pair_rate(b, CALLERS, INBOX, INBOX, 2 * i + 1);
     r->raw_one[i] = raw_rate(pg, 1, seconds);
-    r->one[i] = belay_rate(b, 1, pairs * 2, 2 * i + 2);
+    r->one[i] = bench_pair_rate(b, 1, 2 * INBOX, INBOX, 2 * i + 2);
     bool ok = r->raw[i] > 0 && r->many[i] > 0 && r->raw_one[i] > 0 && r->one[i] > 0;
     r->r16[i] = ok ? r->many[i] / r->raw[i] : 0;
     r->r1[i] = ok ? r->one[i] / r->raw_one[i] : 0;
@@ -189,7 +83,7 @@ int main(int argc, char **argv)
     struct rates r;
     bool ok = bench_pg_open(&pg, &o) && (b = bench_pg_belay(&pg, CALLERS)) != NULL;
 
-    ok = ok && belay_rate(b, CALLERS, o.smoke ? INBOX : 4 * INBOX, 0) > 0;
+    ok = ok && bench_pair_rate(b, CALLERS, INBOX, INBOX, 0) > 0;
     for (unsigned i = 0; i < rounds && ok; i++)
         ok = measure(&r, i, &pg, b, o.smoke);
     belay_close(b);

@@ -1,41 +1,10 @@
 #include "pgbench.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-static void run_program(const struct bench_pg *pg, unsigned clients, double seconds,
-                        int in, int out)
-{
-    char program[512], n[16], threads[16], how_long[16], options[128];
-    const char *const argv[] = { "pgbench",
-                                 "-n",
-                                 "-M",
-                                 "prepared",
-                                 "-f",
-                                 "-",
-                                 "-c",
-                                 n,
-                                 "-j",
-                                 threads,
-                                 seconds < 1 ? "-t" : "-T",
-                                 how_long,
-                                 pg->url,
-                                 NULL };
-
-    (void)snprintf(n, sizeof(n), "%u", clients);
-    (void)snprintf(threads, sizeof(threads), "%u", clients < 2 ? clients : 2);
-    (void)snprintf(how_long, sizeof(how_long), "%d", seconds < 1 ? 10 : (int)seconds);
-    (void)snprintf(options, sizeof(options), "-c search_path=%s_raw", pg->schema);
-    if (!bench_pg_program("pgbench", program) || setenv("PGOPTIONS", options, 1) ||
-        dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0)
-        _exit(126);
-    (void)execv(program, (char *const *)argv);
-    _exit(127);
-}
+#include "program.h"
 
 /* "tps = 1234.5 (without initial connection time)" */
 static double tps_in(FILE *f)
@@ -53,29 +22,33 @@ static double tps_in(FILE *f)
 double bench_pgbench(const struct bench_pg *pg, const char *script, unsigned clients,
                      double seconds)
 {
-    int in[2], out[2], status = 1;
-    double tps = 0;
+    char path[512], n[16], threads[16], how_long[16], options[128];
+    const char *const argv[] = { "pgbench",
+                                 "-n",
+                                 "-M",
+                                 "prepared",
+                                 "-f",
+                                 "-",
+                                 "-c",
+                                 n,
+                                 "-j",
+                                 threads,
+                                 seconds < 1 ? "-t" : "-T",
+                                 how_long,
+                                 pg->url,
+                                 NULL };
+    const struct bench_program program = { .path = path,
+                                           .argv = argv,
+                                           .input = script,
+                                           .env = "PGOPTIONS",
+                                           .value = options };
 
-    if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
-        return 0;
-    (void)fflush(NULL);
-    pid_t pid = fork();
-    if (pid == 0)
-        run_program(pg, clients, seconds, in[0], out[1]);
-    (void)close(in[0]);
-    (void)close(out[1]);
-    size_t length = strlen(script);
-    bool ok = pid > 0 && write(in[1], script, length) == (ssize_t)length;
-    (void)close(in[1]);
-    FILE *f = fdopen(out[0], "r");
-    if (f) {
-        tps = tps_in(f);
-        (void)fclose(f);
-    }
-    ok = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && ok;
-    if (!ok || tps <= 0)
-        (void)fprintf(stderr, "bench: pgbench failed\n");
-    return ok ? tps : 0;
+    (void)snprintf(n, sizeof(n), "%u", clients);
+    (void)snprintf(threads, sizeof(threads), "%u", clients < 2 ? clients : 2);
+    (void)snprintf(how_long, sizeof(how_long), "%d", seconds < 1 ? 10 : (int)seconds);
+    (void)snprintf(options, sizeof(options), "-c search_path=%s_raw", pg->schema);
+    return bench_pg_program("pgbench", path) ? bench_program_figure(&program, tps_in)
+                                             : 0;
 }
 
 /* --- the table of things --- */

@@ -1,40 +1,23 @@
 #include "pgserver.h"
 
-#include <fcntl.h>
-#include <ftw.h>
 #include <glob.h>
 #include <grp.h>
-#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "program.h"
 #include "store/drivers/postgres.h"
 
 #define USER "postgres"
-#define START_S 60.0
-#define STOP_S 30.0
-
-static void pause_ms(int ms)
-{
-    (void)poll(NULL, 0, ms);
-}
 
 /* --- programs --- */
-
-static bool is_in(const char *folder, size_t n, const char *name, char out[512])
-{
-    int length = snprintf(out, 512, "%.*s/%s", (int)n, folder, name);
-
-    return n > 0 && length > 0 && length < 512 && access(out, X_OK) == 0;
-}
 
 /* Debian keeps each version's programs in a folder of its own; the newest comes last. */
 static bool debian_has(const char *name, char out[512])
@@ -45,7 +28,7 @@ static bool debian_has(const char *name, char out[512])
     if (glob("/usr/lib/postgresql/*/bin", 0, NULL, &found))
         return false;
     for (size_t i = found.gl_pathc; i > 0 && !ok; i--)
-        ok = is_in(found.gl_pathv[i - 1], strlen(found.gl_pathv[i - 1]), name, out);
+        ok = bench_program_in(found.gl_pathv[i - 1], name, out);
     globfree(&found);
     return ok;
 }
@@ -53,21 +36,16 @@ static bool debian_has(const char *name, char out[512])
 bool bench_pg_program(const char *name, char out[512])
 {
     const char *only = getenv("BELAY_TEST_PGBIN");
-    const char *at = only ? only : getenv("PATH");
 
-    while (at && *at) {
-        size_t n = strcspn(at, ":");
-        if (is_in(at, n, name, out))
-            return true;
-        at += n + (at[n] == ':');
-    }
+    if (bench_program_in(only ? only : getenv("PATH"), name, out))
+        return true;
     if (!only && debian_has(name, out))
         return true;
     (void)fprintf(stderr, "bench: %s is not installed\n", name);
     return false;
 }
 
-/* --- the keeper: a process that has the server --- */
+/* --- what the keeper does --- */
 
 /* PostgreSQL does not run for root: then it runs for the user postgres. */
 static bool become_user(void)
@@ -83,19 +61,10 @@ static bool become_user(void)
 static pid_t spawn(const char *folder, const char *const *argv)
 {
     char program[512];
-    pid_t pid = bench_pg_program(argv[0], program) ? fork() : -1;
 
-    if (pid != 0)
-        return pid;
-    if (!become_user() || chdir(folder))
-        _exit(126);
-    int log = open("log", O_WRONLY | O_CREAT | O_APPEND, 0600);
-    int none = open("/dev/null", O_RDONLY);
-    if (log < 0 || none < 0 || dup2(none, 0) < 0 || dup2(log, 1) < 0 ||
-        dup2(log, 2) < 0)
-        _exit(126);
-    (void)execv(program, (char *const *)argv);
-    _exit(127);
+    return bench_pg_program(argv[0], program)
+               ? bench_keeper_spawn(folder, program, argv, become_user)
+               : -1;
 }
 
 static bool make_cluster(const char *folder)
@@ -110,8 +79,10 @@ static bool make_cluster(const char *folder)
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-static pid_t start_server(const char *folder)
+static pid_t start_server(void *arg)
 {
+    const struct bench_pg *pg = arg;
+    const char *folder = pg->folder.path;
     char data[300], sockets[300];
     const char *const argv[] = { "postgres",
                                  "-D",
@@ -127,58 +98,18 @@ static pid_t start_server(const char *folder)
                                  "--max_connections=100",
                                  NULL };
 
+    if (!make_cluster(folder))
+        return -1;
     (void)snprintf(data, sizeof(data), "%s/data", folder);
     (void)snprintf(sockets, sizeof(sockets), "--unix_socket_directories=%s", folder);
     return spawn(folder, argv);
 }
 
-static bool answers(const char *url, pid_t server)
+static bool answers(void *arg)
 {
-    double end = bench_now() + START_S;
+    const struct bench_pg *pg = arg;
 
-    while (bench_now() < end && waitpid(server, NULL, WNOHANG) == 0) {
-        if (PQping(url) == PQPING_OK)
-            return true;
-        pause_ms(20);
-    }
-    return false;
-}
-
-static void stop_server(pid_t server)
-{
-    double end = bench_now() + STOP_S;
-
-    if (server <= 0 || kill(server, SIGINT))
-        return;
-    while (bench_now() < end) {
-        if (waitpid(server, NULL, WNOHANG) != 0)
-            return;
-        pause_ms(20);
-    }
-    (void)kill(server, SIGKILL);
-    (void)waitpid(server, NULL, 0);
-}
-
-/* Serves until nobody holds the other end of the leash.  Signals for the benchmark's
- * group are not for it: it has to clean up. */
-static void keep(struct bench_pg *pg, int leash, int out)
-{
-    pid_t server = -1;
-    char c;
-
-    (void)setsid();
-    (void)signal(SIGINT, SIG_IGN);
-    (void)signal(SIGTERM, SIG_IGN);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (make_cluster(pg->folder.path))
-        server = start_server(pg->folder.path);
-    c = server > 0 && answers(pg->url, server) ? 'y' : 'n';
-    if (write(out, &c, 1) == 1)
-        while (read(leash, &c, 1) > 0)
-            continue;
-    stop_server(server);
-    bench_folder_remove(&pg->folder);
-    _exit(0);
+    return PQping(pg->url) == PQPING_OK;
 }
 
 /* --- a server of one's own --- */
@@ -188,12 +119,8 @@ static bool make_folder(struct bench_pg *pg)
 {
     const struct passwd *user = getpwnam(USER);
 
-    (void)snprintf(pg->folder.path, sizeof(pg->folder.path),
-                   "/var/tmp/belay-bench-XXXXXX");
-    if (!mkdtemp(pg->folder.path)) {
-        pg->folder.path[0] = '\0';
+    if (!bench_keeper_folder(&pg->folder))
         return false;
-    }
     return getuid() != 0 ||
            (user && chown(pg->folder.path, user->pw_uid, user->pw_gid) == 0);
 }
@@ -213,30 +140,17 @@ static void name_server(struct bench_pg *pg)
 
 static bool start_own(struct bench_pg *pg)
 {
-    int leash[2], answer[2];
-    char c = 'n';
+    const struct bench_kept kept = { .what = "PostgreSQL",
+                                     .stop = SIGINT,
+                                     .start = start_server,
+                                     .answers = answers,
+                                     .arg = pg,
+                                     .folder = &pg->folder };
 
-    if (!make_folder(pg) || pipe2(leash, O_CLOEXEC) || pipe2(answer, O_CLOEXEC)) {
-        perror("bench: a folder for the server");
+    if (!make_folder(pg))
         return false;
-    }
     name_server(pg);
-    (void)fflush(NULL);
-    pg->keeper = fork();
-    if (pg->keeper == 0) {
-        (void)close(leash[1]);
-        (void)close(answer[0]);
-        keep(pg, leash[0], answer[1]);
-    }
-    (void)close(leash[0]);
-    (void)close(answer[1]);
-    pg->leash = leash[1];
-    if (pg->keeper < 0 || read(answer[0], &c, 1) != 1)
-        c = 'n';
-    (void)close(answer[0]);
-    if (c != 'y')
-        (void)fprintf(stderr, "bench: the PostgreSQL server does not start\n");
-    return c == 'y';
+    return bench_keeper_start(&pg->keeper, &kept);
 }
 
 static const char *given_server(const struct bench_options *o)
@@ -253,7 +167,7 @@ bool bench_pg_open(struct bench_pg *pg, const struct bench_options *o)
     const char *url = given_server(o);
     char words[256];
 
-    *pg = (struct bench_pg){ .leash = -1 };
+    *pg = (struct bench_pg){ .keeper.leash = -1 };
     (void)snprintf(pg->schema, sizeof(pg->schema), "bench_%ld", (long)getpid());
     if (url) {
         (void)snprintf(pg->url, sizeof(pg->url), "%s", url);
@@ -270,7 +184,7 @@ void bench_pg_close(struct bench_pg *pg)
 {
     char words[256];
 
-    if (pg->keeper == 0 && pg->folder.path[0]) {
+    if (pg->keeper.pid == 0 && pg->folder.path[0]) {
         (void)snprintf(words, sizeof(words),
                        "SET client_min_messages = error;"
                        "DROP SCHEMA IF EXISTS %s, %s_raw CASCADE",
@@ -278,11 +192,8 @@ void bench_pg_close(struct bench_pg *pg)
         (void)bench_pg_do(pg, words);
         bench_folder_remove(&pg->folder);
     }
-    if (pg->leash >= 0)
-        (void)close(pg->leash);
-    if (pg->keeper > 0)
-        (void)waitpid(pg->keeper, NULL, 0);
-    *pg = (struct bench_pg){ .leash = -1 };
+    bench_keeper_end(&pg->keeper);
+    *pg = (struct bench_pg){ .keeper.leash = -1 };
 }
 
 /* --- connections --- */

@@ -1,7 +1,6 @@
 /* pgserver.h - the PostgreSQL server of a benchmark.
  *
- * One of its own, on a real disk and with durable settings, kept by a child process that
- * stops and removes it when the benchmark ends, however it does.  BELAY_BENCH_POSTGRES
+ * One of its own, on a real disk and with durable settings (keeper.h).  BELAY_BENCH_POSTGRES
  * may name another one; a smoke run also takes the tests' (BELAY_TEST_POSTGRES).  What a
  * benchmark makes there is in two schemas of its own, dropped at the end.
  */
@@ -11,13 +10,13 @@
 #include <libpq-fe.h>
 
 #include "inbox.h"
+#include "keeper.h"
 
 struct bench_pg {
     struct bench_folder folder; /* on the server's disk, or the working directory's */
     char url[512];              /* without options */
     char schema[64];            /* Belay's tables; "<schema>_raw" has the baseline's */
-    int keeper;                 /* process; 0: the server is somebody else's */
-    int leash;                  /* closed: the keeper ends */
+    struct bench_keeper keeper; /* none: the server is somebody else's */
 };
 
 /* Before any thread is started.  False, and said why, when there is no server. */

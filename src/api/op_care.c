@@ -7,6 +7,7 @@
 #include "api/handle.h"
 #include "api/op_handlers.h"
 #include "work/check.h"
+#include "work/epoch.h"
 
 /* Findings as they come in. */
 struct findings {
@@ -147,6 +148,41 @@ static belay_rc tell_clock(struct findings *all, struct belay *b,
     return BELAY_OK;
 }
 
+/* X10 */
+static belay_rc tell_epoch(struct findings *all, struct belay *b,
+                           struct belay_error *err)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { 0 };
+    struct epoch_info info;
+    struct space *sp = NULL;
+    char text[320];
+    belay_rc rc = store_space(b->store, bytes_str(b->ns), &sp, err);
+
+    if (rc == BELAY_OK)
+        rc = epoch_show(sp, &arena, &info, err);
+    if (rc)
+        return rc;
+    if (info.life == LIFE_FOREIGN) {
+        (void)snprintf(text, sizeof(text),
+                       "the server is not the one that granted before in namespace %s: "
+                       "a replica was "
+                       "promoted, or a copy restored, and what was acknowledged last "
+                       "may be missing. "
+                       "Nothing is granted. When the one before is gone for good: "
+                       "belay epoch raise",
+                       b->ns);
+        add(all, FINDING_BAD, "epoch", text);
+        return BELAY_OK;
+    }
+    (void)snprintf(text, sizeof(text), "%lld in namespace %s%s", (long long)info.epoch,
+                   b->ns,
+                   info.life == LIFE_RESTARTED
+                       ? "; the server was restarted, the next grant raises it"
+                       : "");
+    add(all, FINDING_OK, "epoch", text);
+    return BELAY_OK;
+}
+
 static void tell_error(struct findings *all, const char *what,
                        const struct belay_error *e)
 {
@@ -162,6 +198,8 @@ static belay_rc examine(struct findings *all, struct belay *b, struct belay_erro
         tell_error(all, "store", err);
     if (rc == BELAY_OK) {
         rc = tell_clock(all, b, err);
+        if (rc == BELAY_OK)
+            rc = tell_epoch(all, b, err);
         if (rc)
             tell_error(all, "namespace", err);
     }

@@ -24,6 +24,8 @@ static belay_rc answer_epoch(const struct op_call *call, const struct epoch_info
         result, "reason", info->reason.len > 0 ? op_text(info->reason) : json_null());
     failed |=
         json_object_set_new(result, "fence_floor", json_integer(info->fence_floor));
+    failed |= json_object_set_new(result, "granting",
+                                  json_boolean(info->life != LIFE_FOREIGN));
     return op_finish(result, failed, out, err);
 }
 

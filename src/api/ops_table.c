@@ -184,7 +184,8 @@ static const char *const namespace_columns[] = { "name", "state", "created_at_ms
 static const char *const create_columns[] = { "name", "created", NULL };
 static const char *const delete_columns[] = { "name", "deleted", NULL };
 static const char *const epoch_columns[] = { "namespace", "epoch",       "raised_at_ms",
-                                             "reason",    "fence_floor", NULL };
+                                             "reason",    "fence_floor", "granting",
+                                             NULL };
 static const char *const clock_columns[] = { "namespace", "now_ms",  "wall_ms",
                                              "mark_ms",   "doubted", "step_ms",
                                              "epoch",     NULL };

@@ -36,6 +36,15 @@ struct scheme {
 scheme_open_fn scheme_open_postgres;
 scheme_knows_fn scheme_knows_postgres;
 
+/* scheme_valkey.c */
+scheme_open_fn scheme_open_valkey;
+scheme_knows_fn scheme_knows_valkey;
+/* What the URL says, without connecting.  The texts live in the URL and the arena. */
+struct valkey_options;
+MUST_USE belay_rc scheme_read_valkey(struct valkey_options *out, const struct url *url,
+                                     const struct settings *settings,
+                                     struct belay_arena *a, struct belay_error *err);
+
 extern const struct scheme scheme_table[];
 extern const size_t scheme_count;
 

@@ -15,3 +15,12 @@ belay_rc fence_next(int64_t last, int64_t floor, int64_t epoch, int64_t *out)
     *out = highest + 1;
     return BELAY_OK;
 }
+
+enum life_verdict life_judge(struct bytes stored, struct bytes now, bool restarted)
+{
+    if (now.len == 0 || bytes_eq(stored, now))
+        return LIFE_SAME;
+    if (stored.len == 0)
+        return LIFE_FIRST;
+    return restarted ? LIFE_RESTARTED : LIFE_FOREIGN;
+}

@@ -38,4 +38,17 @@ static inline int64_t fence_n(int64_t fence)
  * *out is untouched unless BELAY_OK. */
 MUST_USE belay_rc fence_next(int64_t last, int64_t floor, int64_t epoch, int64_t *out);
 
+/* What another life of the server means for the epoch (X10).  A restart may have lost the
+ * end of what was written down; who comes after a failover may lack anything, and only a
+ * person can say that the one before is really gone. */
+enum life_verdict {
+    LIFE_SAME,      /* the epoch stands */
+    LIFE_FIRST,     /* none is known yet: this one is taken down */
+    LIFE_RESTARTED, /* it is raised before anything is granted or checked */
+    LIFE_FOREIGN,   /* nothing is granted until somebody raises it */
+};
+
+/* stored: as it was known last (empty: never); now: empty where a store has only one. */
+enum life_verdict life_judge(struct bytes stored, struct bytes now, bool restarted);
+
 #endif /* POLICY_FENCE_H */

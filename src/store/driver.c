@@ -59,6 +59,13 @@ belay_rc driver_now_ms(struct driver *d, void *attempt, const struct belay_clock
     return BELAY_OK;
 }
 
+belay_rc driver_lineage(struct driver *d, void *attempt, struct lineage *out,
+                        struct belay_error *err)
+{
+    *out = (struct lineage){ .restarted = false };
+    return d->ops->lineage ? d->ops->lineage(d, attempt, out, err) : BELAY_OK;
+}
+
 belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
                      struct belay_error *err)
 {

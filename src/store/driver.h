@@ -88,6 +88,14 @@ struct finding {
 /* Cannot fail: who runs out of memory remembers that. */
 typedef void finding_report(void *arg, const struct finding *f);
 
+/* Which life of its server a store is in: another one after a failover, and where the
+ * server says so after a restart.  What was acknowledged in the last one may be gone. */
+#define LIFE_MAX 64
+struct lineage {
+    char life[LIFE_MAX]; /* empty: there is only one */
+    bool restarted; /* it began with a restart, on the data that was written down */
+};
+
 struct wake_hub;
 struct driver;
 
@@ -121,6 +129,11 @@ struct driver_ops {
     /* The store's own time; NULL: the injected clock is used. */
     belay_rc (*now_ms)(struct driver *d, void *attempt, int64_t *out,
                        struct belay_error *err);
+
+    /* The life that the attempt is in: it commits in no other (a conflict).  NULL: there is
+     * only one. */
+    belay_rc (*lineage)(struct driver *d, void *attempt, struct lineage *out,
+                        struct belay_error *err);
 
     /* Everything in a namespace, in an order that is the same on every driver: kind,
      * then row type name and key, or name and (rank, member), sequence, position or
@@ -179,6 +192,8 @@ void driver_wake(struct driver *d, struct bytes ns, struct bytes topic);
 MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 const struct belay_clock *clock, int64_t *out,
                                 struct belay_error *err);
+MUST_USE belay_rc driver_lineage(struct driver *d, void *attempt, struct lineage *out,
+                                 struct belay_error *err);
 MUST_USE belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit,
                               void *arg, struct belay_error *err);
 /* `unavailable`, reason erase, when the driver cannot. */

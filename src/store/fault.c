@@ -113,6 +113,7 @@ static bool copy_plan(struct late *l, const struct plan *plan)
     l->plan = *plan;
     l->plan.guards = guards;
     l->plan.effects = effects;
+    l->plan.topics = NULL; /* who sent it posts them */
     if (!copy_bytes(a, &l->plan.ns))
         return false;
     for (size_t i = 0; i < plan->n_guards; i++) {
@@ -351,6 +352,14 @@ static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
     return driver_now_ms(s->inner, inner_attempt(attempt), &s->clock, out, err);
 }
 
+static belay_rc fault_lineage(struct driver *d, void *attempt, struct lineage *out,
+                              struct belay_error *err)
+{
+    struct faulty *s = (struct faulty *)d;
+
+    return driver_lineage(s->inner, inner_attempt(attempt), out, err);
+}
+
 /* The inner driver, with those commits under way that are due by now. */
 static struct driver *after_arrivals(struct driver *d)
 {
@@ -425,6 +434,7 @@ static const struct driver_ops fault_ops = {
     .submit = fault_submit,
     .notify = fault_notify,
     .now_ms = fault_now_ms,
+    .lineage = fault_lineage,
     .walk = fault_walk,
     .erase = fault_erase,
     .check = fault_check,

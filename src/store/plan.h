@@ -88,6 +88,12 @@ struct effect {
     };
 };
 
+/* Somebody may be waiting for this. */
+struct plan_topic {
+    const struct plan_topic *next;
+    struct bytes name;
+};
+
 struct plan {
     uint64_t id; /* of the attempt that made it, unique in a process; for tracing */
     struct bytes ns;
@@ -95,6 +101,9 @@ struct plan {
     size_t n_guards;
     struct effect *effects;
     size_t n_effects;
+    const struct plan_topic
+        *topics; /* that are posted once it is applied: a driver may do so
+                                   along with the commit (told) */
 };
 
 /* What the driver adds for effect i: results[i].  `known` is false when the plan is
@@ -109,6 +118,7 @@ struct plan_result {
     bool conflict;                 /* a guard did not hold: nothing was applied */
     size_t failed_guard;           /* one that did not, when there is a conflict */
     struct effect_result *effects; /* n_effects entries, the caller's memory */
+    bool told; /* other processes hear of the plan's topics: notify is not needed */
 };
 
 static inline int feed_pos_cmp(struct feed_pos a, struct feed_pos b)

@@ -25,6 +25,7 @@ static const struct column epoch_columns[] = {
     [EPOCH_EPOCH]        = { "epoch",        VALUE_I64,  false },
     [EPOCH_RAISED_AT_MS] = { "raised_at_ms", VALUE_I64,  false },
     [EPOCH_REASON]       = { "reason",       VALUE_TEXT, false },
+    [EPOCH_LIFE]         = { "life",         VALUE_TEXT, false },
 };
 const struct row_type row_epoch = { "epoch", 3, 0, EPOCH_COLUMNS, epoch_columns, false };
 

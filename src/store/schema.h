@@ -59,7 +59,13 @@ extern const struct row_type row_namespace;
 /* One row of each of these in every namespace. */
 enum { FORMAT_FORMAT, FORMAT_MIN_READER, FORMAT_MIN_WRITER, FORMAT_COLUMNS };
 extern const struct row_type row_format;
-enum { EPOCH_EPOCH, EPOCH_RAISED_AT_MS, EPOCH_REASON, EPOCH_COLUMNS };
+enum {
+    EPOCH_EPOCH,
+    EPOCH_RAISED_AT_MS,
+    EPOCH_REASON,
+    EPOCH_LIFE, /* of the server, as it was known then; NULL: it has one */
+    EPOCH_COLUMNS
+};
 extern const struct row_type row_epoch;
 enum { FENCE_FLOOR_FLOOR, FENCE_FLOOR_COLUMNS }; /* a counter: it is only raised */
 extern const struct row_type row_fence_floor;

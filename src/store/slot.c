@@ -133,7 +133,7 @@ static belay_rc slot_write_row(struct txn *t, struct slot *s, int64_t now_ms)
     rc = driver_commit(t->driver, attempt, &plan, &result, &t->err);
     driver_end(t->driver, attempt);
     if (!rc && result.conflict) /* somebody has our minted id: as good as lost */
-        rc = BELAY_UNKNOWN_OUTCOME;
+        rc = err_set(&t->err, BELAY_UNKNOWN_OUTCOME, "its slot is another's");
     s->ver = effects[0].row.ver;
     s->touched_at_ms = now_ms;
     return rc;
@@ -160,8 +160,11 @@ static belay_rc slot_make(struct txn *t, int64_t now_ms, struct slot **out)
         return BELAY_OK;
     }
     free(s);
-    if (rc == BELAY_UNKNOWN_OUTCOME) /* of the slot's row; the work was never sent */
-        rc = err_set(&t->err, BELAY_UNAVAILABLE, "commit: the store does not answer");
+    if (rc == BELAY_UNKNOWN_OUTCOME) { /* of the slot's row; the work was never sent */
+        const struct belay_error why = t->err;
+        rc = err_set(&t->err, BELAY_UNAVAILABLE,
+                     "commit: the store does not answer: %s", why.message);
+    }
     return txn_broken(t, rc);
 }
 

@@ -240,6 +240,7 @@ static belay_rc register_body(struct txn *t, void *arg)
 static belay_rc found_body(struct txn *t, void *arg)
 {
     const struct row *rows[WANTS];
+    struct lineage lineage;
     int64_t now_ms = 0;
     belay_rc rc = get_space_rows(t, rows);
 
@@ -248,6 +249,8 @@ static belay_rc found_body(struct txn *t, void *arg)
         rc = check_format(t, rows[WANT_FORMAT], FORMAT_MIN_WRITER);
     if (!rc)
         rc = txn_now(t, &now_ms);
+    if (!rc)
+        rc = txn_lineage(t, &lineage);
     if (rc)
         return rc;
 
@@ -256,7 +259,10 @@ static belay_rc found_body(struct txn *t, void *arg)
         [FORMAT_MIN_READER] = value_i64(SCHEMA_MIN_READER),
         [FORMAT_MIN_WRITER] = value_i64(SCHEMA_MIN_WRITER),
     };
-    const struct value epoch[EPOCH_COLUMNS] = { [EPOCH_EPOCH] = value_i64(0) };
+    const struct value epoch[EPOCH_COLUMNS] = {
+        [EPOCH_EPOCH] = value_i64(0),
+        [EPOCH_LIFE] = lineage.life[0] ? value_str(lineage.life) : value_null(),
+    };
     const struct value floor[FENCE_FLOOR_COLUMNS] = { value_i64(0) };
     const struct value clock[CLOCK_COLUMNS] = { value_i64(now_ms) };
     const struct value *const values[WANTS] = { [WANT_FORMAT] = format,
@@ -353,6 +359,13 @@ belay_rc txn_wall(struct txn *t, int64_t *out_ms)
 {
     belay_rc rc =
         driver_now_ms(t->driver, t->attempt, &t->store->options.clock, out_ms, &t->err);
+
+    return rc ? txn_broken(t, rc) : BELAY_OK;
+}
+
+belay_rc txn_lineage(struct txn *t, struct lineage *out)
+{
+    belay_rc rc = driver_lineage(t->driver, t->attempt, out, &t->err);
 
     return rc ? txn_broken(t, rc) : BELAY_OK;
 }

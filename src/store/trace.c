@@ -172,6 +172,14 @@ static void trace_notify(struct driver *d, struct bytes ns, struct bytes topic)
     t->inner->ops->notify(t->inner, ns, topic);
 }
 
+static belay_rc trace_lineage(struct driver *d, void *attempt, struct lineage *out,
+                              struct belay_error *err)
+{
+    struct trace *t = (struct trace *)d;
+
+    return driver_lineage(t->inner, inner_attempt(attempt), out, err);
+}
+
 static belay_rc trace_now_ms(struct driver *d, void *attempt, int64_t *out,
                              struct belay_error *err)
 {
@@ -269,6 +277,7 @@ static const struct driver_ops trace_ops = {
     .submit = trace_submit,
     .notify = trace_notify,
     .now_ms = trace_now_ms,
+    .lineage = trace_lineage,
     .walk = trace_walk,
     .erase = trace_erase,
     .check = trace_check,

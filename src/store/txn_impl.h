@@ -93,11 +93,6 @@ struct txn_op {
     struct txn_pos *pos;
 };
 
-struct txn_topic {
-    struct txn_topic *next;
-    struct bytes topic;
-};
-
 /* How one run of a body ended. */
 enum verdict {
     DONE,        /* answered: txn.rc stands */
@@ -135,7 +130,7 @@ struct txn {
     struct entry_map rows, ranks;
     struct txn_op *ops, **ops_last;
     size_t n_ops;
-    struct txn_topic *topics;
+    struct plan_topic *topics;
     size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
 
     enum verdict verdict;

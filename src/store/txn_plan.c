@@ -123,7 +123,7 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
                        struct plan_result *result)
 {
     size_t n_effects = t->rows.n + t->ranks.n + t->n_ops + 1 + SLOT_EFFECTS;
-    struct plan plan = { .id = t->id, .ns = t->space->name };
+    struct plan plan = { .id = t->id, .ns = t->space->name, .topics = t->topics };
 
     plan.guards =
         arena_alloc(t->arena, (t->rows.n + SLOT_GUARDS) * sizeof(struct guard));
@@ -178,6 +178,10 @@ void txn_hand_out(struct txn *t)
 
 void txn_post_topics(struct txn *t)
 {
-    for (struct txn_topic *w = t->topics; w; w = w->next)
-        driver_wake(t->driver, t->space->name, w->topic);
+    for (const struct plan_topic *w = t->topics; w; w = w->next) {
+        if (t->result.told)
+            wake_post(t->driver->hub, t->space->name, w->name);
+        else
+            driver_wake(t->driver, t->space->name, w->name);
+    }
 }

@@ -412,12 +412,12 @@ belay_rc txn_chunk_drop(struct txn *t, struct bytes upload, int64_t index)
 
 belay_rc txn_wake(struct txn *t, struct bytes topic)
 {
-    struct txn_topic *w = arena_zalloc(t->arena, 1, sizeof(*w));
+    struct plan_topic *w = arena_zalloc(t->arena, 1, sizeof(*w));
     if (!w)
         return txn_no_memory(t);
     belay_rc rc = name_check(topic, "topic", &t->err);
     if (!rc)
-        rc = keep(t, topic, &w->topic);
+        rc = keep(t, topic, &w->name);
     if (rc)
         return rc;
     w->next = t->topics;

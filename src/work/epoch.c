@@ -3,18 +3,27 @@
 #include "policy/fence.h"
 #include "work/audit.h"
 
+static enum life_verdict judge(const struct row *row, const struct lineage *now)
+{
+    return life_judge(row_bytes(row, EPOCH_LIFE), bytes_str(now->life), now->restarted);
+}
+
 static belay_rc show_body(struct txn *t, void *arg)
 {
     static const struct row_want wants[] = { { .type = &row_epoch },
                                              { .type = &row_fence_floor } };
     struct epoch_info *out = arg;
     const struct row *rows[COUNT_OF(wants)];
+    struct lineage lineage;
 
     *out = (struct epoch_info){ .raised_at_ms = -1 };
     belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
+    if (rc == BELAY_OK)
+        rc = txn_lineage(t, &lineage);
     if (rc)
         return rc;
     if (rows[0]) {
+        out->life = judge(rows[0], &lineage);
         out->epoch = row_i64(rows[0], EPOCH_EPOCH, 0);
         out->raised_at_ms = row_i64(rows[0], EPOCH_RAISED_AT_MS, -1);
         out->reason = row_bytes(rows[0], EPOCH_REASON);
@@ -40,7 +49,10 @@ belay_rc epoch_raise_in(struct txn *t, struct bytes reason, int64_t at_ms,
                         int64_t *out_epoch)
 {
     const struct row *row;
+    struct lineage lineage;
     belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
+    if (rc == BELAY_OK)
+        rc = txn_lineage(t, &lineage);
     if (rc)
         return rc;
 
@@ -53,12 +65,15 @@ belay_rc epoch_raise_in(struct txn *t, struct bytes reason, int64_t at_ms,
     }
     *out_epoch = epoch + 1;
     const struct value said = reason.len > 0 ? value_text(reason) : value_null();
+    const struct value life = lineage.life[0] ? value_str(lineage.life) : value_null();
     const struct change changes[] = { { EPOCH_EPOCH, value_i64(epoch + 1) },
                                       { EPOCH_RAISED_AT_MS, value_i64(at_ms) },
-                                      { EPOCH_REASON, said } };
+                                      { EPOCH_REASON, said },
+                                      { EPOCH_LIFE, life } };
     const struct value v[EPOCH_COLUMNS] = { [EPOCH_EPOCH] = value_i64(epoch + 1),
                                             [EPOCH_RAISED_AT_MS] = value_i64(at_ms),
-                                            [EPOCH_REASON] = said };
+                                            [EPOCH_REASON] = said,
+                                            [EPOCH_LIFE] = life };
     return row ? txn_put(t, &row_epoch, NULL, changes, COUNT_OF(changes))
                : txn_insert(t, &row_epoch, v);
 }
@@ -69,10 +84,24 @@ struct raising {
     struct epoch_info info;
 };
 
+static belay_rc note(struct txn *t, int64_t epoch, struct bytes reason,
+                     const char *principal)
+{
+    CLEANUP(json_decrefp) json_t *detail = json_object();
+
+    if (json_object_set_new(detail, "epoch", json_integer(epoch)) ||
+        json_object_set_new(
+            detail, "reason",
+            json_stringn(reason.len > 0 ? (const char *)reason.ptr : "", reason.len)))
+        return err_no_memory(txn_error(t), "an audit entry");
+    return audit_append(t, &(struct audit_note){ .verb = "epoch.raise",
+                                                 .principal = principal,
+                                                 .detail = detail });
+}
+
 static belay_rc raise_body(struct txn *t, void *arg)
 {
     struct raising *r = arg;
-    CLEANUP(json_decrefp) json_t *detail = json_object();
     int64_t now_ms = 0, epoch = 0;
 
     belay_rc rc = show_body(t, &r->info);
@@ -85,15 +114,8 @@ static belay_rc raise_body(struct txn *t, void *arg)
     r->info.epoch = epoch;
     r->info.raised_at_ms = now_ms;
     r->info.reason = r->reason;
-    if (json_object_set_new(detail, "epoch", json_integer(epoch)) ||
-        json_object_set_new(
-            detail, "reason",
-            json_stringn(r->reason.len > 0 ? (const char *)r->reason.ptr : "",
-                         r->reason.len)))
-        return err_no_memory(txn_error(t), "an audit entry");
-    return audit_append(t, &(struct audit_note){ .verb = "epoch.raise",
-                                                 .principal = r->principal,
-                                                 .detail = detail });
+    r->info.life = LIFE_SAME;
+    return note(t, epoch, r->reason, r->principal);
 }
 
 belay_rc epoch_raise(struct space *sp, struct bytes reason, const char *principal,
@@ -106,4 +128,50 @@ belay_rc epoch_raise(struct space *sp, struct bytes reason, const char *principa
     if (rc == BELAY_OK)
         *out = r.info;
     return rc;
+}
+
+/* --- what grants and checks go by --- */
+
+static belay_rc raise_after_restart(struct txn *t, int64_t *out)
+{
+    const struct bytes reason = bytes_str("the server was restarted");
+    int64_t now_ms = 0;
+    belay_rc rc = txn_now(t, &now_ms);
+
+    if (rc == BELAY_OK)
+        rc = epoch_raise_in(t, reason, now_ms, out);
+    return rc ? rc : note(t, *out, reason, "belay");
+}
+
+belay_rc epoch_in(struct txn *t, int64_t *out)
+{
+    const struct row *row;
+    struct lineage lineage;
+    belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
+
+    if (rc == BELAY_OK)
+        rc = txn_lineage(t, &lineage);
+    if (rc)
+        return rc;
+    *out = row ? row_i64(row, EPOCH_EPOCH, 0) : 0;
+    if (*out < 0 || *out > FENCE_EPOCH_MAX)
+        return txn_fail(t, BELAY_CORRUPT, "epoch", "epoch: %lld is out of bounds",
+                        (long long)*out);
+    if (!row)
+        return BELAY_OK;
+    const struct change known = { EPOCH_LIFE, value_str(lineage.life) };
+    switch (judge(row, &lineage)) {
+    case LIFE_SAME:
+        break;
+    case LIFE_FIRST:
+        return txn_put(t, &row_epoch, NULL, &known, 1);
+    case LIFE_RESTARTED:
+        return raise_after_restart(t, out);
+    case LIFE_FOREIGN:
+        return txn_fail(
+            t, BELAY_UNAVAILABLE, "epoch",
+            "epoch: the server is not the one that granted before (a failover,"
+            " or a restored copy); when it is right, belay epoch raise");
+    }
+    return BELAY_OK;
 }

@@ -6,6 +6,7 @@
 #ifndef WORK_EPOCH_H
 #define WORK_EPOCH_H
 
+#include "policy/fence.h"
 #include "store/txn.h"
 
 struct epoch_info {
@@ -13,6 +14,7 @@ struct epoch_info {
     int64_t raised_at_ms; /* -1: never */
     struct bytes reason;  /* of the last time; empty: none was given */
     int64_t fence_floor;
+    enum life_verdict life; /* LIFE_FOREIGN: nothing is granted until it is raised */
 };
 
 /* A namespace that does not exist yet has epoch 0.  The reason is in the arena. */
@@ -26,7 +28,14 @@ MUST_USE belay_rc epoch_raise(struct space *sp, struct bytes reason,
                               const char *principal, struct belay_arena *a,
                               struct epoch_info *out, struct belay_error *err);
 
-/* In a body: the same, without an audit entry. */
+/* In a body: the epoch, guarded, that grants and checks go by: void when it is raised.
+ * After a restart of the server it is raised along with whatever the body does (X10).
+ *
+ *   BELAY_UNAVAILABLE  reason epoch: the server is another one, and nobody has said yet
+ *                      that this is right (epoch_raise) */
+MUST_USE belay_rc epoch_in(struct txn *t, int64_t *out);
+
+/* In a body: raises it, without an audit entry. */
 MUST_USE belay_rc epoch_raise_in(struct txn *t, struct bytes reason, int64_t at_ms,
                                  int64_t *out_epoch);
 

@@ -71,21 +71,6 @@ size_t lease_release_changes(unsigned base, struct change out[LEASE_COLUMNS])
     return n;
 }
 
-belay_rc lease_epoch(struct txn *t, int64_t *out)
-{
-    const struct row *row;
-    belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
-    if (rc)
-        return rc;
-
-    int64_t epoch = row ? row_i64(row, EPOCH_EPOCH, 0) : 0;
-    if (epoch < 0 || epoch > FENCE_EPOCH_MAX)
-        return txn_fail(t, BELAY_CORRUPT, "epoch", "epoch: %lld is out of bounds",
-                        (long long)epoch);
-    *out = epoch;
-    return BELAY_OK;
-}
-
 belay_rc lease_next_fence(struct txn *t, int64_t last, int64_t floor, int64_t epoch,
                           int64_t *out)
 {

@@ -37,9 +37,6 @@ size_t lease_grant_changes(const struct lease_grant *g, unsigned base,
 /* Letting go: everything but the fence becomes NULL. */
 size_t lease_release_changes(unsigned base, struct change out[LEASE_COLUMNS]);
 
-/* The epoch of the namespace, guarded: grants and checks are void when it is raised. */
-MUST_USE belay_rc lease_epoch(struct txn *t, int64_t *out);
-
 /* The fence of the next grant after `last`; floor as fence_next.  out_of_range, reason
  * fence, when there is none left. */
 MUST_USE belay_rc lease_next_fence(struct txn *t, int64_t last, int64_t floor,

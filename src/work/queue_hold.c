@@ -1,6 +1,7 @@
 /* Holding batches: granting them, proving it, renewing, giving back, completing. */
 #include <stdio.h>
 
+#include "work/epoch.h"
 #include "work/queue_rows.h"
 
 /* --- granting --- */
@@ -16,7 +17,7 @@ static belay_rc begin_grant(struct txn *t, const struct queue_grant *g,
                             struct granting *out)
 {
     struct lease head = lease_of(g->rows[0], BATCH_LEASE);
-    belay_rc rc = lease_epoch(t, &out->epoch);
+    belay_rc rc = epoch_in(t, &out->epoch);
 
     if (rc == BELAY_OK)
         rc = lease_next_fence(t, head.fence, 0, out->epoch, &out->fence);
@@ -264,7 +265,7 @@ static belay_rc own_batches(struct txn *t, struct bytes session,
                             const struct belay_claim *claim, const struct row **rows)
 {
     int64_t epoch = 0;
-    belay_rc rc = lease_epoch(t, &epoch);
+    belay_rc rc = epoch_in(t, &epoch);
 
     for (size_t i = 0; i < claim->n_batches && rc == BELAY_OK; i++) {
         rc = find_batch(t, session, &claim->batches[i], &rows[i]);
@@ -415,7 +416,7 @@ static belay_rc abandon_body(struct txn *t, void *arg)
     if (rc == BELAY_OK)
         rc = fetch_claim(t, claim);
     if (rc == BELAY_OK)
-        rc = lease_epoch(t, &epoch);
+        rc = epoch_in(t, &epoch);
     if (rc == BELAY_OK)
         rc = inbox_open(t, &in, session);
     for (size_t i = 0; i < claim->n_batches && rc == BELAY_OK; i++) {

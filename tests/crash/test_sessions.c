@@ -2,10 +2,10 @@
  * (promises L1 to L12, S1 to S7, X2, X3).
  *
  *     test_sessions [--seconds N] [--seed S] [--round MS] [--pause MS]
- *                   [--store postgres] [case]
+ *                   [--store NAME] [case]
  *
- * Eight workers (session_worker.h) share one file, or one schema of a server.  Every few milliseconds one of them
- * is ended by SIGKILL and a new life takes its place; now and then one is stopped for
+ * Eight workers (session_worker.h) share one file, or one store of a server.  Every
+ * few milliseconds one of them is ended by SIGKILL and a new life takes its place; now and then one is stopped for
  * longer than its leases and goes on with what it holds.  Workers keep ledgers.  At the
  * end of a round all are killed, and what survived is compared with what was said
  * (session_laws.h).  Every other round is in memory (/dev/shm): a SIGKILL takes nothing
@@ -25,14 +25,14 @@
 #include "base/rng.h"
 #include "rig.h"
 #include "session_after.h"
-#include "session_store.h"
 #include "session_worker.h"
+#include "url_store.h"
 
 extern char **environ;
 
 struct plan_of_run {
     uint64_t seconds, seed, round_ms, pause_ms;
-    bool postgres;
+    const struct url_kind *kind;
     struct laws laws;
     bool ran;
     unsigned rounds;
@@ -149,29 +149,29 @@ static void torture(struct pool *p, int64_t until_us)
 
 static void one_round(struct plan_of_run *plan, struct rng *rng, struct rig *rig)
 {
-    struct session_store store;
+    struct url_store store;
     struct pool p = { .laws = &plan->laws,
                       .dir = rig->dir,
-                      .url = store.url,
+                      .url = store.watched_url,
                       .pause_us = 1 + plan->pause_ms * 1000 };
     char where[64];
 
     (void)snprintf(where, sizeof(where), "seed %llu, round %u",
                    (unsigned long long)plan->seed, ++plan->rounds);
     plan->laws.where = where;
-    session_store_name(&store, plan->postgres, rig->dir);
+    url_store_name(&store, plan->kind, rig->dir);
     rng_init(&p.rng, rng_next(rng));
     for (unsigned i = 0; i < NOTE_WORKERS; i++)
         start(&p, i);
     torture(&p, now_us() + (int64_t)plan->round_ms * 1000);
     for (unsigned i = 0; i < NOTE_WORKERS; i++)
         kill_one(&p, i);
-    if (!session_store_settle(&store))
+    if (!url_store_settle(&store))
         law_broken(p.laws, LAW_SOUND, "somebody is still there");
     int64_t begun = now_us();
-    look_after(&plan->laws, rig->dir, store.url);
+    look_after(&plan->laws, rig->dir, store.watched_url);
     plan->took_us += now_us() - begun;
-    session_store_drop(&store);
+    url_store_drop(&store);
     plan->laws.where = NULL;
 }
 
@@ -275,17 +275,20 @@ static int run_cases(struct plan_of_run *plan, int argc, char **argv)
     return tap_main(cases, COUNT_OF(cases), plan, argc, argv);
 }
 
-/* --store postgres, which is taken out. */
-static bool option_postgres(int *argc, char **argv)
+/* --store NAME, which is taken out. */
+static const struct url_kind *option_store(int *argc, char **argv)
 {
+    const char *name = "sqlite";
+
     for (int i = 1; i + 1 < *argc; i++) {
-        if (strcmp(argv[i], "--store") != 0 || strcmp(argv[i + 1], "postgres") != 0)
+        if (strcmp(argv[i], "--store") != 0)
             continue;
+        name = argv[i + 1];
         memmove(&argv[i], &argv[i + 2], (size_t)(*argc - i - 1) * sizeof(*argv));
         *argc -= 2;
-        return true;
+        break;
     }
-    return false;
+    return url_kind_find(name);
 }
 
 int main(int argc, char **argv)
@@ -307,9 +310,13 @@ int main(int argc, char **argv)
         .seed = option_u64(&argc, argv, "--seed", 1),
         .round_ms = option_u64(&argc, argv, "--round", 2000),
         .pause_ms = option_u64(&argc, argv, "--pause", 30),
-        .postgres = option_postgres(&argc, argv),
+        .kind = option_store(&argc, argv),
     };
 
+    if (!plan.kind) {
+        printf("Bail out! there is no such store\n");
+        return 2;
+    }
     printf("# seed %llu\n", (unsigned long long)plan.seed);
     return run_cases(&plan, argc, argv);
 }

@@ -8,9 +8,11 @@
 #include "harness.h"
 #include "naive.h"
 #include "pgserver.h"
+#include "redisserver.h"
 #include "store/drivers/memory.h"
 #include "store/drivers/postgres.h"
 #include "store/drivers/sqlite.h"
+#include "store/drivers/valkey.h"
 #include "store/fault.h"
 #include "store/trace.h"
 
@@ -165,6 +167,27 @@ static void forget_postgres(const char *dir)
     pthread_mutex_unlock(&schemas.mutex);
 }
 
+static belay_rc open_valkey(const struct driver_config *config, const char *dir,
+                            struct driver **out, struct belay_error *err)
+{
+    struct valkey_options options = { .retry_jitter = -1 };
+    char host[REDIS_HOST_MAX], prefix[REDIS_PREFIX_MAX];
+
+    redis_test_prefix(dir, prefix);
+    options.port = (unsigned)redis_test_port(redis_test_url(), host);
+    options.host = host;
+    options.prefix = prefix;
+    return valkey_open(out, &options, config, err);
+}
+
+static void forget_valkey(const char *dir)
+{
+    char prefix[REDIS_PREFIX_MAX];
+
+    redis_test_prefix(dir, prefix);
+    (void)redis_test_forget(redis_test_url(), prefix);
+}
+
 /* clang-format off */
 const struct test_driver test_drivers[] = {
     { "memory",             open_memory,        false, true,  false, NULL },
@@ -173,6 +196,7 @@ const struct test_driver test_drivers[] = {
     { "sqlite:memory",      open_sqlite_memory, false, false, false, NULL },
     { "postgres",           open_postgres,      true,  true,  true,  forget_postgres },
     { "postgres+pgbouncer", open_pooled,        true,  true,  true,  forget_postgres },
+    { "valkey",             open_valkey,        true,  true,  false, forget_valkey },
     { "naive",              open_naive,         false, true,  false, NULL },
     { "naive+queue",        open_queued,        false, true,  false, NULL },
 };

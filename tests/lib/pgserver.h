@@ -1,9 +1,7 @@
 /* pgserver.h - PostgreSQL servers for tests.
  *
  * The one that a test may use is in its environment (tests/run starts it).  A case that
- * stops or breaks its server starts one of its own: a child process that runs
- * tests/lib/pgserver, which ends the server when this program ends, however it does.
- */
+ * stops or breaks its server starts one of its own: testserver.h. */
 #ifndef TESTS_PGSERVER_H
 #define TESTS_PGSERVER_H
 
@@ -32,19 +30,5 @@ bool pg_test_run(const char *url, const char *words);
 
 /* The first field of the first row as text into out; false when there is none. */
 bool pg_test_ask(PGconn *pg, const char *words, char *out, size_t size);
-
-struct pgserver {
-    FILE *orders, *answers;
-    int pid;
-    char url[PG_URL_MAX];        /* the server's */
-    char pooler_url[PG_URL_MAX]; /* pgbouncer's; empty: none */
-};
-
-/* arguments: of tests/lib/pgserver, ending with NULL.  False, with a line on standard
- * output, when it does not start. */
-bool pgserver_open(struct pgserver *s, const char *const *arguments);
-/* "stop fast", "stop immediate", "kill", "start [NAME=VALUE]..." */
-bool pgserver_order(struct pgserver *s, const char *order);
-void pgserver_close(struct pgserver *s); /* also when it did not open */
 
 #endif /* TESTS_PGSERVER_H */

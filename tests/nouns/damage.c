@@ -24,6 +24,8 @@ static void real_versions(struct world *w)
     const struct below *below = w->store->below;
     char found[32] = "", after[32] = "";
 
+    if (!below->layout)
+        return;
     post_many(w, "s", 1);
     OK(w, below->ask(w->dir, below->layout, found, sizeof(found)));
     if (!refused(w, below->layout_99))

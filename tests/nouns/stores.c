@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "store_postgres.h"
+#include "store_valkey.h"
 
 #define SQLITE_FILE "/store.db"
 
@@ -147,6 +148,12 @@ static const struct below below_postgres = {
                " (relkind = 'r' AND relname " NOT_OURS "))",
 };
 
+static const struct below below_valkey = {
+    .damage = valkey_damage,
+    .ask = valkey_ask,
+    .foreign = "SELECT count(*) FROM keys WHERE name LIKE '%replay%'",
+};
+
 /* clang-format off */
 const struct test_store test_stores[] = {
     /* name            url                durability                shared own_clock below           forget */
@@ -154,6 +161,7 @@ const struct test_store test_stores[] = {
     { "sqlite",        sqlite_url,        BELAY_DURABILITY_DURABLE, true,  false, &below_sqlite,   NULL },
     { "sqlite:memory", sqlite_memory_url, BELAY_DURABILITY_INLINE,  false, false, NULL,            NULL },
     { "postgres",      postgres_url,      BELAY_DURABILITY_DURABLE, true,  true,  &below_postgres, postgres_forget },
+    { "valkey",        valkey_url,        BELAY_DURABILITY_DURABLE, true,  true,  &below_valkey,   valkey_forget },
 };
 /* clang-format on */
 const size_t n_test_stores = sizeof(test_stores) / sizeof(test_stores[0]);

@@ -18,7 +18,7 @@ struct below {
      * is none. */
     bool (*ask)(const char *dir, const char *sql, char *out, size_t size);
 
-    const char *layout;    /* asks for the number of the layout */
+    const char *layout;    /* asks for the number of the layout; NULL: it has none */
     const char *layout_99; /* and sets it */
     const char *foreign;   /* counts tables that are not the library's, or of replays */
 };

@@ -118,11 +118,15 @@ static int64_t world_mono_us(void *arg)
     return fake_mono_us(&w->clock);
 }
 
+/* On a server others are as fast as they are: who makes way for them makes way. */
 static void world_sleep_us(void *arg, int64_t us)
 {
+    struct timespec ts = { .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
     struct world *w = arg;
 
     fake_advance_us(&w->clock, us);
+    if (w->store->own_clock)
+        (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
 }
 
 /* --- handles --- */

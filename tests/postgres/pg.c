@@ -1,5 +1,7 @@
 #include "pg.h"
 
+#include <stdlib.h>
+
 struct pg_setup pg_setup;
 
 void pg_setup_reset(const char *url)
@@ -46,68 +48,35 @@ const struct test_driver pg_driver = { .name = "postgres",
                                        .waits = true,
                                        .forget = forget };
 
-/* --- deeds --- */
+/* --- on a bad network --- */
 
-belay_rc deed_body(struct txn *t, void *arg)
+static void use(const char *url, const struct limits *limits)
 {
-    struct deed *d = arg;
-    const struct row *row;
-    struct value key = value_str(d->id);
-    belay_rc rc = txn_get(t, &row_thing, &key, &row);
-
-    d->runs++;
-    if (rc || !row)
-        return rc ? rc : txn_fail(t, BELAY_NOT_FOUND, "", "no thing %s", d->id);
-    struct change change = { THING_N, value_i64(row->v[THING_N].i + 1) };
-    rc = txn_put(t, &row_thing, &key, &change, 1);
-    if (rc == BELAY_OK)
-        rc = txn_add(t, &row_thing, &key, THING_COUNT, 1, 0, 1000000, NULL);
-    return rc ? rc : txn_feed_append(t, bytes_str(d->id), bytes_str("done"), NULL);
+    pg_setup_reset(pg_test_url());
+    pg_setup.url = url;
+    pg_setup.options.listen = pg_test_url();
+    pg_setup.options.request_timeout_ms = limits->request_timeout_ms;
+    pg_setup.options.retries = limits->retries;
+    pg_setup.options.retry_first_ms = limits->retry_first_ms;
+    pg_setup.options.retry_base = limits->retry_base;
+    pg_setup.options.retry_jitter = limits->retry_jitter;
 }
 
-void deed_found(struct harness *h, struct deed *d, unsigned i)
+static int connections(void)
 {
-    *d = (struct deed){ .runs = 0 };
-    (void)snprintf(d->id, sizeof(d->id), "deed-%u", i);
-    thing_set(h, d->id, 0);
+    PGconn *pg = pg_test_connect(pg_test_url());
+    char n[16] = "";
+    bool told = pg && pg_test_ask(pg,
+                                  "SELECT count(*) FROM pg_stat_activity WHERE"
+                                  " application_name = 'belay'",
+                                  n, sizeof(n));
+
+    PQfinish(pg);
+    return told ? (int)strtol(n, NULL, 10) : -1;
 }
 
-struct counting {
-    const struct deed *d;
-    int64_t n, count, entries;
-};
-
-static belay_rc count_body(struct txn *t, void *arg)
-{
-    struct counting *c = arg;
-    struct feed_entries feed = { .n = 0 };
-    const struct row *row = NULL;
-    struct value key = value_str(c->d->id);
-    belay_rc rc = txn_get(t, &row_thing, &key, &row);
-
-    c->n = row ? row->v[THING_N].i : -1;
-    c->count = row ? row->v[THING_COUNT].i : -1;
-    if (rc == BELAY_OK)
-        rc =
-            txn_feed_read(t, bytes_str(c->d->id), (struct feed_pos){ 0 }, 10000, &feed);
-    c->entries = (int64_t)feed.n;
-    return rc;
-}
-
-/* Feeds wait for the transactions that run, such as those of connections whose end the
- * server has not noticed yet. */
-int64_t deed_times(struct harness *h, const struct deed *d)
-{
-    struct counting c = { .d = d };
-
-    for (int i = 0; i < 300; i++) {
-        if (!CHECK_RC(h, harness_run(h, count_body, &c), BELAY_OK))
-            return -1;
-        if (c.entries == c.n)
-            break;
-        harness_pass_us(h, 10000);
-    }
-    TAP_EQ(h->t, c.entries, c.n);
-    TAP_EQ(h->t, c.count, c.n);
-    return c.n;
-}
+const struct fault_target pg_target = { .driver = &pg_driver,
+                                        .home = pg_test_url,
+                                        .use = use,
+                                        .untried = "?sslmode=disable",
+                                        .connections = connections };

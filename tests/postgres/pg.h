@@ -2,6 +2,8 @@
 #ifndef TESTS_POSTGRES_PG_H
 #define TESTS_POSTGRES_PG_H
 
+#include "deeds.h"
+#include "faults.h"
 #include "harness.h"
 #include "pgserver.h"
 
@@ -19,19 +21,10 @@ void pg_setup_reset(const char *url);
 /* For tap_main: the driver that harness_open finds. */
 extern const struct test_driver pg_driver;
 
+/* The same for faults_main and killed_main. */
+extern const struct fault_target pg_target;
+
 /* The schema of a harness in this directory. */
 void pg_schema_of(const char *dir, char out[PG_SCHEMA_MAX]);
-
-/* Something that must happen once: a thing is read and its number raised by one, its
- * counter too, and an entry goes into its feed. */
-struct deed {
-    char id[16];
-    unsigned runs;
-};
-belay_rc deed_body(struct txn *t, void *arg);
-void deed_found(struct harness *h, struct deed *d, unsigned i); /* inserts the thing */
-
-/* How often it happened; a failed check when its traces do not agree. */
-int64_t deed_times(struct harness *h, const struct deed *d);
 
 #endif /* TESTS_POSTGRES_PG_H */

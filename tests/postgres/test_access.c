@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "pgserver.h"
 #include "tap.h"
+#include "testserver.h"
 
 #define PASSWORD "xyzzy%2Fplugh"
 #define SPELT "xyzzy/plugh"
@@ -19,7 +20,7 @@
 #define SLOW_RETRIES "retries=3&retry_factor=20000&retry_jitter=0"
 #define AT_ONCE_MS 8000
 
-static struct pgserver server;
+static struct test_server server;
 static char port[16];
 static char here[256]; /* where the certificates and password files are */
 
@@ -71,19 +72,21 @@ static bool set_up(void)
 
     if (!make_certificates() || !write_file("pg_hba.conf", hba))
         return false;
-    PGconn *pg = pg_test_connect(server.url);
+    PGconn *pg = pg_test_connect(server.word[0]);
     bool ok = pg && pg_test_ask(pg, "SHOW data_directory", data, sizeof(data));
     PQfinish(pg);
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]) && ok; i++)
         ok = give_to_server(data, files[i]);
     return ok &&
-           pg_test_run(server.url, "SET password_encryption = 'scram-sha-256';"
-                                   " CREATE ROLE t_tls LOGIN; CREATE ROLE t_password"
-                                   "  LOGIN PASSWORD '" SPELT "';"
-                                   " GRANT CREATE ON DATABASE postgres TO t_tls,"
-                                   "  t_password") &&
-           pg_test_run(server.url, "ALTER SYSTEM SET ssl = on") &&
-           pgserver_order(&server, "stop fast") && pgserver_order(&server, "start");
+           pg_test_run(server.word[0],
+                       "SET password_encryption = 'scram-sha-256';"
+                       " CREATE ROLE t_tls LOGIN; CREATE ROLE t_password"
+                       "  LOGIN PASSWORD '" SPELT "';"
+                       " GRANT CREATE ON DATABASE postgres TO t_tls,"
+                       "  t_password") &&
+           pg_test_run(server.word[0], "ALTER SYSTEM SET ssl = on") &&
+           test_server_order(&server, "stop fast") &&
+           test_server_order(&server, "start");
 }
 
 /* postgres://USER@HOST:PORT/DATABASE?hostaddr=127.0.0.1&schema=USER&... */
@@ -334,14 +337,14 @@ int main(int argc, char **argv)
     const char *const none[] = { NULL };
     int status = 1;
 
-    if (getcwd(here, sizeof(here)) && pgserver_open(&server, none)) {
-        const char *at = strrchr(server.url, ':');
+    if (getcwd(here, sizeof(here)) && test_server_open(&server, "pgserver", none)) {
+        const char *at = strrchr(server.word[0], ':');
         (void)snprintf(port, sizeof(port), "%d", at ? atoi(at + 1) : 0);
     }
     if (port[0] && set_up())
         status = tap_main(cases, sizeof(cases) / sizeof(cases[0]), NULL, argc, argv);
     else
         printf("Bail out! no server\n");
-    pgserver_close(&server);
+    test_server_close(&server);
     return status;
 }

@@ -2,8 +2,10 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "load.h"
+#include "pg.h"
+#include "testserver.h"
 
-static struct pgserver server;
+static struct test_server server;
 
 static void pause_ms(int64_t ms)
 {
@@ -26,8 +28,8 @@ static void stop_and_start(void *arg)
     s->ok = true;
     for (int i = 0; i < 2; i++) {
         pause_ms(300);
-        s->ok = s->ok && pgserver_order(&server, s->how) &&
-                pgserver_order(&server, "start");
+        s->ok = s->ok && test_server_order(&server, s->how) &&
+                test_server_order(&server, "start");
     }
     pause_ms(300);
 }
@@ -37,7 +39,7 @@ static void stopped(struct tap *t, const char *how)
     CLEANUP(harness_close) struct harness h;
     struct stopping s = { .how = how };
 
-    pg_setup_reset(server.url);
+    pg_setup_reset(server.word[0]);
     pg_setup.options.retries = 2;
     pg_setup.options.retry_first_ms = 20;
     if (!harness_open(&h, t, HARNESS_REAL_TIME))
@@ -62,14 +64,14 @@ static void idle_meanwhile(struct tap *t)
     CLEANUP(harness_close) struct harness h;
     struct deed d;
 
-    pg_setup_reset(server.url);
+    pg_setup_reset(server.word[0]);
     if (!harness_open(&h, t, HARNESS_REAL_TIME))
         return;
     deed_found(&h, &d, 0);
     CHECK_RC(&h, harness_run(&h, deed_body, &d), BELAY_OK);
-    TAP_OK(t, pgserver_order(&server, "stop fast"));
+    TAP_OK(t, test_server_order(&server, "stop fast"));
     CHECK_RC(&h, harness_run(&h, deed_body, &d), BELAY_UNAVAILABLE);
-    TAP_OK(t, pgserver_order(&server, "start"));
+    TAP_OK(t, test_server_order(&server, "start"));
     CHECK_RC(&h, harness_run(&h, deed_body, &d), BELAY_OK);
     TAP_EQ(t, deed_times(&h, &d), 2);
 }
@@ -85,7 +87,7 @@ static void check_durability(struct tap *t, const char *settings, const char *na
     struct belay_error err = { .code = 0 };
     struct driver *d = NULL;
 
-    pg_setup_reset(server.url);
+    pg_setup_reset(server.word[0]);
     pg_setup.settings = settings;
     TAP_EQ(t, pg_driver.open(&config, "durability", &d, &err), BELAY_UNAVAILABLE);
     TAP_STR(t, err.reason, "durability");
@@ -102,19 +104,19 @@ static void says_what_it_is_worth(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
 
-    pg_setup_reset(server.url);
+    pg_setup_reset(server.word[0]);
     pg_setup.options.relaxed = true; /* permitted, but not so */
     if (harness_open(&h, t, 0))
         TAP_EQ(t, driver_durability(h.driver), DURABILITY_DURABLE);
     check_durability(t, "-c synchronous_commit=off", "synchronous_commit");
-    TAP_OK(t, pgserver_order(&server, "stop fast"));
-    TAP_OK(t, pgserver_order(&server, "start fsync=off"));
+    TAP_OK(t, test_server_order(&server, "stop fast"));
+    TAP_OK(t, test_server_order(&server, "start fsync=off"));
     check_durability(t, NULL, "fsync");
-    TAP_OK(t, pgserver_order(&server, "stop fast"));
-    TAP_OK(t, pgserver_order(&server, "start full_page_writes=off"));
+    TAP_OK(t, test_server_order(&server, "stop fast"));
+    TAP_OK(t, test_server_order(&server, "start full_page_writes=off"));
     check_durability(t, NULL, "full_page_writes");
-    TAP_OK(t, pgserver_order(&server, "stop fast"));
-    TAP_OK(t, pgserver_order(&server, "start"));
+    TAP_OK(t, test_server_order(&server, "stop fast"));
+    TAP_OK(t, test_server_order(&server, "start"));
 }
 
 int main(int argc, char **argv)
@@ -129,11 +131,11 @@ int main(int argc, char **argv)
     const char *const none[] = { NULL };
     int status = 1;
 
-    if (pgserver_open(&server, none))
+    if (test_server_open(&server, "pgserver", none))
         status =
             tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
     else
         printf("Bail out! no server\n");
-    pgserver_close(&server);
+    test_server_close(&server);
     return status;
 }

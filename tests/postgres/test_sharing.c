@@ -1,14 +1,8 @@
 /* Several programs on one schema: who makes it, who may use it, who wakes whom. */
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "pg.h"
-
-#define PROCESSES 16
+#include "sharing.h"
 
 static belay_rc open_in(const char *dir, struct driver **out, struct belay_error *err)
 {
@@ -20,47 +14,6 @@ static belay_rc open_in(const char *dir, struct driver **out, struct belay_error
 }
 
 /* --- making the schema --- */
-
-/* Opens when the others do; its exit status is the code. */
-static pid_t open_aside(const char *dir, unsigned i, const int go[2])
-{
-    struct belay_error err = { .code = 0 };
-    struct driver *d = NULL;
-    char byte;
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    (void)close(go[1]);
-    if (read(go[0], &byte, 1) < 0) /* until the parent has closed it */
-        _exit(99);
-    belay_rc rc = open_in(dir, &d, &err);
-    if (rc)
-        printf("# process %u: %s\n", i, err.message);
-    (void)fflush(stdout);
-    driver_close(d);
-    _exit((int)rc);
-}
-
-static void many_come_first(struct tap *t)
-{
-    pid_t pid[PROCESSES];
-    int go[2], status;
-
-    pg_setup_reset(pg_test_url());
-    if (!TAP_OK(t, pipe(go) == 0))
-        return;
-    (void)fflush(stdout);
-    for (unsigned i = 0; i < PROCESSES; i++)
-        pid[i] = open_aside("many_come_first", i, go);
-    (void)close(go[0]);
-    (void)close(go[1]);
-    for (unsigned i = 0; i < PROCESSES; i++) {
-        TAP_OK(t, pid[i] > 0 && waitpid(pid[i], &status, 0) == pid[i]);
-        TAP_OK(t, WIFEXITED(status) && WEXITSTATUS(status) == BELAY_OK);
-    }
-    pg_driver.forget("many_come_first");
-}
 
 /* Statements in which every %s is the schema of the directory. */
 static bool run_in(const char *dir, const char *words)
@@ -237,101 +190,15 @@ static void any_isolation(struct tap *t)
     }
 }
 
-/* --- wake-ups --- */
-
-/* Waits for a topic; its exit status tells how that ended. */
-static pid_t wait_aside(const char *dir, int ready)
-{
-    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    struct belay_clock clock = clock_system();
-    struct store_options options = { .schema = &schema_things,
-                                     .clock = clock,
-                                     .random = random_system() };
-    struct bytes topic = bytes_str("topic");
-    struct listener *l = NULL;
-    struct store *store = NULL;
-    struct space *space = NULL;
-    struct driver *d = NULL;
-    pid_t pid = fork();
-
-    if (pid != 0)
-        return pid;
-    belay_rc rc = open_in(dir, &d, NULL);
-    if (rc == BELAY_OK)
-        rc = store_open(&store, d, &options, NULL);
-    if (rc == BELAY_OK)
-        rc = store_space(store, bytes_str("default"), &space, NULL);
-    if (rc == BELAY_OK)
-        rc = space_listen(space, &topic, 1, NULL, &arena, &l, NULL);
-    while (rc == BELAY_OK && listener_poll(l))
-        continue; /* what it was woken for while it connected */
-    if (rc || write(ready, "r", 1) != 1)
-        _exit(98);
-    rc = listener_wait(l, clock.mono_us(clock.arg) + 10000000, NULL);
-    listener_close(l);
-    store_close(store);
-    driver_close(d);
-    arena_release(&arena);
-    _exit((int)rc);
-}
-
-static belay_rc wake_body(struct txn *t, void *arg)
-{
-    belay_rc rc = txn_chunk_drop(t, bytes_str("none"), 0);
-
-    (void)arg;
-    return rc ? rc : txn_wake(t, bytes_str("topic"));
-}
-
-static void wakes_another_process(struct tap *t)
-{
-    char dir[] = "wakes_another";
-    struct belay_clock clock = clock_system();
-    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    struct store_options options = { .schema = &schema_things,
-                                     .clock = clock,
-                                     .random = random_system() };
-    struct store *store = NULL;
-    struct space *space = NULL;
-    struct driver *d = NULL;
-    int ready[2], status = -1;
-    char byte;
-
-    pg_setup_reset(pg_test_url());
-    if (!TAP_OK(t, pipe(ready) == 0))
-        return;
-    (void)fflush(stdout);
-    pid_t pid = wait_aside(dir, ready[1]); /* before this process has threads */
-    belay_rc rc = open_in(dir, &d, NULL);
-    if (rc == BELAY_OK)
-        rc = store_open(&store, d, &options, NULL);
-    if (rc == BELAY_OK)
-        rc = store_space(store, bytes_str("default"), &space, NULL);
-    if (TAP_EQ(t, rc, BELAY_OK) && TAP_EQ(t, read(ready[0], &byte, 1), 1)) {
-        int64_t before_us = clock.mono_us(clock.arg);
-        TAP_EQ(t, txn_run(space, wake_body, NULL, NULL, &arena, NULL), BELAY_OK);
-        TAP_OK(t, waitpid(pid, &status, 0) == pid);
-        TAP_OK(t, WIFEXITED(status) && WEXITSTATUS(status) == BELAY_OK);
-        TAP_OK(t, clock.mono_us(clock.arg) - before_us < 3000000);
-    }
-    (void)close(ready[0]);
-    (void)close(ready[1]);
-    store_close(store);
-    driver_close(d);
-    pg_driver.forget(dir);
-}
-
 int main(int argc, char **argv)
 {
-    static const struct tap_case cases[] = {
-        { "sharing: sixteen processes open a new schema at once", many_come_first },
+    static const struct tap_case own[] = {
         { "sharing: a layout of the future and a stranger's tables are refused",
           checks_the_format },
         { "sharing: what a later dictionary has is added", adds_columns },
         { "sharing: feeds of another server's dump are read", restored_elsewhere },
         { "sharing: roles that may not create anything", roles_are_enough },
         { "sharing: the default isolation does not matter", any_isolation },
-        { "sharing: who waits in another process is woken", wakes_another_process },
     };
-    return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
+    return sharing_main(&pg_target, own, COUNT_OF(own), argc, argv);
 }

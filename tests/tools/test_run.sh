@@ -137,7 +137,7 @@ check 'programs that are not parallel run one at a time' alone
 # Servers
 needs='env={"BELAY_NEEDS": "postgres"}'
 asks='[[ $(psql -qAtc "SHOW fsync" "$BELAY_TEST_POSTGRES") == on ]] && echo ok; echo 1..1'
-unset BELAY_TEST_POSTGRES
+unset BELAY_TEST_POSTGRES BELAY_TEST_VALKEY
 no_server() {
     dead server && ! psql -qAtc 'SELECT 1' "$(<url)" >/dev/null 2>&1
 }
@@ -170,7 +170,14 @@ serves_until_interrupted() {
     kill -TERM "$runner"
     ! wait "$runner" && no_server
 }
+serves_valkey() {
+    planted 0 '1 passed, 0 failed' planted.x \
+        "redis-cli -u \$BELAY_TEST_VALKEY INFO server | tr -d '\r' | sed -n s/^process_id://p >$here/server
+        [[ \$(redis-cli -u \$BELAY_TEST_VALKEY CONFIG GET appendfsync) == *always ]] && echo ok; echo 1..1" \
+        'env={"BELAY_NEEDS": "valkey"}' && dead server
+}
 check 'a test that needs postgres finds a server, which ends with the run' serves
+check 'a test that needs valkey finds a server, which ends with the run' serves_valkey
 check 'a server stays for the next test' serves_all
 check 'an interrupted run leaves no server' serves_until_interrupted
 check 'a test that needs none starts none' planted 0 '1 passed, 0 failed' planted.x \

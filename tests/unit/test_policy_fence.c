@@ -54,9 +54,37 @@ static void every_fence_fits_a_json_number(struct tap *t)
     TAP_EQ(t, fence_n(AT(5, 9)), 9);
 }
 
+/* clang-format off */
+static const struct {
+    const char *name, *stored, *now; bool restarted; enum life_verdict want;
+} lives[] = {
+    { "a store that has only one life",                  "",  "",  false, LIFE_SAME },
+    { "one that had another before it was moved there",  "a", "",  false, LIFE_SAME },
+    { "the life that is known",                          "a", "a", false, LIFE_SAME },
+    { "the life that is known, of a restarted server",   "a", "a", true,  LIFE_SAME },
+    { "none is known yet",                               "",  "a", false, LIFE_FIRST },
+    { "none is known yet, and it was restarted",         "",  "a", true,  LIFE_FIRST },
+    { "another life, after a restart",                   "a", "b", true,  LIFE_RESTARTED },
+    { "another life, after a failover",                  "a", "b", false, LIFE_FOREIGN },
+    { "a life that begins like the known one",           "a", "ab", false, LIFE_FOREIGN },
+    { "a life that the known one begins with",           "ab", "a", false, LIFE_FOREIGN },
+};
+/* clang-format on */
+
+static void lives_by_table(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(lives); i++) {
+        enum life_verdict got = life_judge(bytes_str(lives[i].stored),
+                                           bytes_str(lives[i].now), lives[i].restarted);
+        if (!TAP_EQ(t, got, lives[i].want))
+            printf("# row: %s\n", lives[i].name);
+    }
+}
+
 static const struct tap_case cases[] = {
     { "the next fence, by table", next_by_table },
     { "every fence fits a JSON number", every_fence_fits_a_json_number },
+    { "what another life of the server means, by table", lives_by_table },
 };
 
 int main(int argc, char **argv)

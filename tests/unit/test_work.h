@@ -1,13 +1,14 @@
 /* test_work.h - a store for one case of the work functions, on every kind of driver.
  *
  * A program runs its cases on the drivers that need nothing else, or with `--driver
- * postgres` on that one.  Time is the case's everywhere: the server's is hidden. */
+ * NAME` on that one.  Time is the case's everywhere: a server's is hidden. */
 #ifndef TESTS_WORK_H
 #define TESTS_WORK_H
 
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "drivers.h"
 #include "fakes.h"
 #include "store/blob.h"
 #include "store/drivers/memory.h"
@@ -16,7 +17,6 @@
 #include "store/fault.h"
 #include "store/trace.h"
 #include "tap.h"
-#include "test_work_postgres.h"
 
 #define START_MS ((int64_t)1750000000000)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
@@ -26,7 +26,8 @@ enum work_driver {
     ON_DECORATED,
     ON_SQLITE_MEMORY,
     ON_SQLITE_FILE,
-    ON_POSTGRES, /* under a trace */
+    ON_POSTGRES, /* servers: under a trace */
+    ON_VALKEY,
     ON_DRIVERS
 };
 
@@ -36,7 +37,13 @@ static const char *const work_names[] = {
     [ON_SQLITE_MEMORY] = "sqlite::memory:",
     [ON_SQLITE_FILE] = "sqlite:work.db",
     [ON_POSTGRES] = "postgres",
+    [ON_VALKEY] = "valkey",
 };
+
+static inline bool work_on_server(enum work_driver on)
+{
+    return on == ON_POSTGRES || on == ON_VALKEY;
+}
 
 struct work {
     struct tap *t;
@@ -45,6 +52,7 @@ struct work {
     struct fake_random random;
     struct driver_config config;
     struct driver *driver;
+    char dir[256];              /* what a server's store is named by */
     struct driver_ops timeless; /* of a driver that has a clock of its own */
     struct store *store;
     struct space *space; /* "default" */
@@ -57,17 +65,20 @@ struct work {
                    belay_error_info((int)(want))->name, #got, __FILE__, __LINE__) || \
      (printf("# %s\n", (w)->err.message), false))
 
-static inline belay_rc work_open_postgres(struct work *w)
+static inline belay_rc work_open_server(struct work *w)
 {
-    struct driver *postgres = NULL;
-    belay_rc rc = work_postgres_open(&postgres, &w->config, &w->err);
+    struct driver *server = NULL;
 
+    if (!getcwd(w->dir, sizeof(w->dir)))
+        return BELAY_UNAVAILABLE;
+    belay_rc rc =
+        test_driver_find(work_names[w->on])->open(&w->config, w->dir, &server, &w->err);
     if (rc)
         return rc;
-    w->timeless = *postgres->ops;
+    w->timeless = *server->ops;
     w->timeless.now_ms = NULL;
-    postgres->ops = &w->timeless;
-    return trace_wrap(&w->driver, postgres, NULL, NULL, &w->err);
+    server->ops = &w->timeless;
+    return trace_wrap(&w->driver, server, NULL, NULL, &w->err);
 }
 
 static inline belay_rc work_open_driver(struct work *w)
@@ -77,7 +88,8 @@ static inline belay_rc work_open_driver(struct work *w)
 
     switch (w->on) {
     case ON_POSTGRES:
-        return work_open_postgres(w);
+    case ON_VALKEY:
+        return work_open_server(w);
     case ON_SQLITE_MEMORY:
         return sqlite_open(&w->driver, ":memory:", &w->config, &w->err);
     case ON_SQLITE_FILE:
@@ -147,20 +159,20 @@ static inline void work_close(struct work *w)
     driver_close(w->driver);
     arena_release(&w->arena);
     work_remove_files();
-    if (w->on == ON_POSTGRES)
-        TAP_OK(w->t, work_postgres_empty());
+    if (work_on_server(w->on))
+        test_driver_find(work_names[w->on])->forget(w->dir);
 }
 
 /* Where a commit takes its time: cases that need many can do with fewer. */
 static inline bool work_is_slow(const struct work *w)
 {
-    return w->on == ON_SQLITE_FILE || w->on == ON_POSTGRES;
+    return w->on == ON_SQLITE_FILE || work_on_server(w->on);
 }
 
 /* Where every question is a round trip that is counted: no snapshot is at hand. */
 static inline bool work_is_traced(const struct work *w)
 {
-    return w->on == ON_DECORATED || w->on == ON_POSTGRES;
+    return w->on == ON_DECORATED || work_on_server(w->on);
 }
 
 /* Closes the store and opens it again on the same driver. */
@@ -232,7 +244,7 @@ static inline struct buf work_dump(struct work *w, const char *ns)
 /* Whether this run is about the driver. */
 static inline bool work_chosen(const struct tap *t, enum work_driver on)
 {
-    return t->arg ? strcmp(work_names[on], t->arg) == 0 : on != ON_POSTGRES;
+    return t->arg ? strcmp(work_names[on], t->arg) == 0 : !work_on_server(on);
 }
 
 /* Runs one case's work on every driver. */

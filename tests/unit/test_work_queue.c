@@ -1846,8 +1846,8 @@ static void wait_and_act(struct work *w, size_t row)
 
 static void test_woken(struct tap *t)
 {
-    static const enum work_driver drivers[] = { ON_MEMORY, ON_SQLITE_FILE,
-                                                ON_POSTGRES };
+    static const enum work_driver drivers[] = { ON_MEMORY, ON_SQLITE_FILE, ON_POSTGRES,
+                                                ON_VALKEY };
 
     for (size_t i = 0; i < COUNT_OF(waits); i++) {
         for (size_t d = 0; d < COUNT_OF(drivers); d++) {

@@ -1,5 +1,5 @@
 /* A plan in one round trip: everything, then a sync, then COMMIT.  What fails before the
- * sync makes the COMMIT a rollback. */
+ * sync makes the COMMIT a rollback.  A small one is a statement that commits by itself. */
 #include <stdlib.h>
 
 #include "store/drivers/postgres/impl.h"
@@ -10,7 +10,7 @@ struct commit {
     const struct plan *plan;
     struct plan_result *result;
     struct pg_call **calls; /* by effect: the statement whose answer is the effect's */
-    struct pg_call *end;    /* COMMIT */
+    struct pg_call *end;    /* COMMIT; NULL: there is none */
 };
 
 static struct pg_call *add_text(struct commit *c, const char *words)
@@ -23,14 +23,21 @@ static struct pg_call *add_text(struct commit *c, const char *words)
 
 static belay_rc fill(struct commit *c, bool in_txn, struct belay_error *err)
 {
+    enum pg_added added = PG_ADDED_ROWS;
+    belay_rc rc = BELAY_OK;
+
     if (!in_txn)
         (void)add_text(c, "BEGIN ISOLATION LEVEL READ COMMITTED");
-    bool all = false;
-    belay_rc rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, &all, err);
-    if (rc == BELAY_OK && !all)
+    rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, &added, err);
+    if (rc == BELAY_OK && added == PG_ADDED_ROWS)
         rc = pg_add_rest(c->s, &c->pipe, c->plan, c->calls, err);
     if (rc)
         return rc;
+    c->result->told = pg_add_notice(c->s, &c->pipe, c->plan);
+    if (added == PG_ADDED_WHOLE && !c->pipe.no_memory) {
+        c->pipe.first = c->pipe.first->next; /* what BEGIN says is not needed */
+        return BELAY_OK;
+    }
     pg_add_sync(&c->pipe);
     c->end = add_text(c, "COMMIT");
     return c->pipe.no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
@@ -87,6 +94,12 @@ static void take_answers(struct commit *c)
     }
 }
 
+/* COMMIT, or the sync that stands for it. */
+static bool is_end(const struct commit *c, const struct pg_call *call)
+{
+    return call == c->end || !call->sql;
+}
+
 /* The commit was answered, in one way or another. */
 static belay_rc conclude(struct commit *c, struct pg_conn *conn,
                          struct belay_error *err)
@@ -97,7 +110,7 @@ static belay_rc conclude(struct commit *c, struct pg_conn *conn,
         take_answers(c);
         return BELAY_OK;
     }
-    if (failed == c->end) /* nobody knows how far it came */
+    if (is_end(c, failed)) /* nobody knows how far it came */
         return err_set(err, BELAY_UNKNOWN_OUTCOME, "postgres: COMMIT failed: %s",
                        pg_state(failed));
     switch (complaint_of(failed)) {
@@ -130,7 +143,7 @@ static belay_rc run(struct commit *c, struct pg_conn *conn, struct belay_error *
     /* Lost on the way.  What was refused before can never apply; of the rest nobody
      * knows (X2). */
     struct pg_call *failed = pg_failed(&c->pipe);
-    if (failed && failed != c->end && complaint_of(failed) == CONFLICT) {
+    if (failed && !is_end(c, failed) && complaint_of(failed) == CONFLICT) {
         c->result->conflict = true;
         c->result->failed_guard = failed_guard(c, failed);
         return BELAY_OK;
@@ -139,22 +152,22 @@ static belay_rc run(struct commit *c, struct pg_conn *conn, struct belay_error *
                    "postgres: the connection was lost during the commit");
 }
 
-belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
-                   struct plan_result *result, struct belay_error *err)
+belay_rc pg_commit_alone(struct pg_store *s, struct pg_attempt *at,
+                         const struct plan *plan, struct plan_result *result,
+                         struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    struct pg_store *s = (struct pg_store *)d;
-    struct pg_attempt *at = attempt;
     struct commit c = { .s = s, .plan = plan, .result = result };
-
-    if (plan->n_effects == 0 && !at->conn)
-        return pg_confirm(d, plan, result, &arena, err);
     belay_rc rc = at->conn ? BELAY_OK : pg_take(s, &at->conn, err);
+
     if (rc)
         return rc;
     pg_pipe_init(&c.pipe, &arena);
     c.calls = arena_zalloc(&arena, plan->n_effects, sizeof(struct pg_call *));
-    rc = c.calls ? run(&c, at->conn, err) : err_no_memory(err, "a commit");
+    if (at->conn->generation != at->generation)
+        result->conflict = true; /* what was read is of another life */
+    else
+        rc = c.calls ? run(&c, at->conn, err) : err_no_memory(err, "a commit");
     pg_pipe_clear(&c.pipe);
     if (at->conn->bad)
         pg_drop_idle(s); /* they are of the same server */
@@ -163,4 +176,18 @@ belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
         at->conn = NULL;
     }
     return rc;
+}
+
+belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
+                   struct plan_result *result, struct belay_error *err)
+{
+    struct pg_store *s = (struct pg_store *)d;
+    struct pg_attempt *at = attempt;
+
+    if (at->conn) /* it holds picks */
+        return pg_commit_alone(s, at, plan, result, err);
+    if (plan->n_effects > 0)
+        return pg_commit_together(s, at, plan, result, err);
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    return pg_confirm(d, plan, result, &arena, err);
 }

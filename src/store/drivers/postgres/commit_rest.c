@@ -10,8 +10,8 @@ struct rest {
     struct pg_store *s;
     struct pg_pipe *p;
     const struct plan *plan;
-    bool
-        one_entry; /* of all logs, and nothing is trimmed: looked at as it is written */
+    bool together; /* log entries: nothing is trimmed, so they are looked at as they are
+                      written, in any order */
 };
 
 static struct pg_call *add_text(const struct rest *r, struct buf *text, unsigned args)
@@ -190,7 +190,7 @@ static void add_refusal(const struct rest *r)
 /* Whether each entry is the next one of its stream, before anything is trimmed. */
 static void add_log_checks(const struct rest *r)
 {
-    for (size_t i = 0; i < r->plan->n_effects && !r->one_entry; i++) {
+    for (size_t i = 0; i < r->plan->n_effects && !r->together; i++) {
         CLEANUP(buf_release) struct buf text = { .ptr = NULL };
         const struct effect *e = &r->plan->effects[i];
         int64_t tail = 0;
@@ -234,6 +234,45 @@ static void add_one_entry(const struct rest *r, const struct effect *e)
     pg_arg_bytes(r->p, c, e->log.data);
 }
 
+/* Streams, numbers and data of the entries among effects first..end - 1, in three rows of
+ * `most` values. */
+static size_t entry_values(const struct rest *r, size_t first, size_t end,
+                           struct value *v, size_t most)
+{
+    size_t n = 0;
+
+    for (size_t i = first; i < end; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        if (e->kind != EFFECT_LOG_APPEND)
+            continue;
+        v[n] = value_text(e->log.stream);
+        v[most + n] = value_i64(e->log.seq);
+        v[2 * most + n] = value_bytes(e->log.data);
+        n++;
+    }
+    return n;
+}
+
+static void entries_into(const struct rest *r, struct buf *text)
+{
+    buf_append_str(text, "INSERT INTO ");
+    pg_table(r->s, "log", text);
+    buf_append_str(text, " (ns, stream, seq, data) SELECT $1, u.* FROM"
+                         " unnest($2::text[], $3::int8[], $4::bytea[]) AS u");
+}
+
+static struct pg_call *add_entries(const struct rest *r, struct buf *text,
+                                   const struct value *v, size_t most, size_t n)
+{
+    struct pg_call *c = add_text(r, text, 6);
+
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_array(r->p, c, VALUE_TEXT, v, n);
+    pg_arg_array(r->p, c, VALUE_I64, v + most, n);
+    pg_arg_array(r->p, c, VALUE_BYTES, v + 2 * most, n);
+    return c;
+}
+
 /* A run of appends from effect `first` on, in one statement; returns its end. */
 static size_t add_log_appends(const struct rest *r, size_t first)
 {
@@ -248,22 +287,58 @@ static size_t add_log_appends(const struct rest *r, size_t first)
         r->p->no_memory = true;
         return end;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct effect *e = &r->plan->effects[first + i];
-        v[i] = value_text(e->log.stream);
-        v[n + i] = value_i64(e->log.seq);
-        v[2 * n + i] = value_bytes(e->log.data);
-    }
-    buf_append_str(&text, "INSERT INTO ");
-    pg_table(r->s, "log", &text);
-    buf_append_str(&text, " (ns, stream, seq, data) SELECT $1, u.* FROM"
-                          " unnest($2::text[], $3::int8[], $4::bytea[]) AS u");
-    struct pg_call *c = add_text(r, &text, 4);
-    pg_arg_bytes(r->p, c, r->plan->ns);
-    pg_arg_array(r->p, c, VALUE_TEXT, v, n);
-    pg_arg_array(r->p, c, VALUE_I64, v + n, n);
-    pg_arg_array(r->p, c, VALUE_BYTES, v + 2 * n, n);
+    (void)entry_values(r, first, end, v, n);
+    entries_into(r, &text);
+    (void)add_entries(r, &text, v, n, n);
     return end;
+}
+
+/* Where the plan's entries begin in each stream. */
+static size_t first_entries(const struct rest *r, struct value *v, size_t most)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->plan->n_effects; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        int64_t tail = 0;
+
+        if (e->kind != EFFECT_LOG_APPEND)
+            continue;
+        if (log_needs_tail(r->plan, i, &tail)) {
+            v[n] = value_text(e->log.stream);
+            v[most + n++] = value_i64(e->log.seq - 1);
+        } else if (refuse_log(e, tail, NULL)) {
+            add_refusal(r);
+        }
+    }
+    return n;
+}
+
+/* All entries of all streams, and whether each is the next one of its stream: what the
+ * statement looks at is from before it. */
+static void add_all_entries(const struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t most = r->plan->n_effects;
+    struct value *v = arena_zalloc(r->p->arena, 5 * most, sizeof(*v));
+
+    if (!v) {
+        r->p->no_memory = true;
+        return;
+    }
+    size_t n = entry_values(r, 0, most, v, most);
+    size_t n_streams = first_entries(r, v + 3 * most, most);
+    buf_append_str(&text, "WITH a AS (");
+    entries_into(r, &text);
+    buf_printf(&text,
+               ") SELECT \"%s\".belay1_refuse(EXISTS (SELECT FROM unnest($5::text[],"
+               " $6::int8[]) AS k(stream, tail) WHERE (SELECT max(l.seq) FROM ",
+               r->s->schema);
+    pg_table(r->s, "log", &text);
+    buf_append_str(&text, " l WHERE l.ns = $1 AND l.stream = k.stream) <> k.tail))");
+    struct pg_call *c = add_entries(r, &text, v, most, n);
+    pg_arg_array(r->p, c, VALUE_TEXT, v + 3 * most, n_streams);
+    pg_arg_array(r->p, c, VALUE_I64, v + 4 * most, n_streams);
 }
 
 static void add_log_trim(const struct rest *r, const struct effect *e)
@@ -398,9 +473,7 @@ static void add_ordered(const struct rest *r, struct pg_call **calls)
 
         switch (e->kind) {
         case EFFECT_LOG_APPEND:
-            if (r->one_entry)
-                add_one_entry(r, e);
-            else
+            if (!r->together)
                 i = add_log_appends(r, i) - 1;
             break;
         case EFFECT_LOG_TRIM:
@@ -435,12 +508,16 @@ belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p, const struct plan *p
     struct rest r = { .s = s, .p = p, .plan = plan };
     const struct effect *any = NULL;
 
-    r.one_entry = count_kind(&r, EFFECT_LOG_APPEND, &any) == 1 &&
-                  count_kind(&r, EFFECT_LOG_TRIM, &any) == 0;
+    r.together = count_kind(&r, EFFECT_LOG_TRIM, &any) == 0;
     add_rank_removes(&r);
     add_rank_moves(&r);
     add_rank_adds(&r);
     add_log_checks(&r);
+    size_t n_entries = count_kind(&r, EFFECT_LOG_APPEND, &any);
+    if (r.together && n_entries == 1)
+        add_one_entry(&r, any);
+    else if (r.together && n_entries > 1)
+        add_all_entries(&r);
     for (size_t i = 0; i < plan->n_effects; i++) {
         if (is_counter_effect(&plan->effects[i]))
             calls[i] = add_counter(&r, &plan->effects[i]);

@@ -624,8 +624,23 @@ static struct group group_at(struct pg_store *s, struct pg_pipe *p,
     return g;
 }
 
+/* Whether it looks at nothing that may change while it waits for a lock, but rows that it
+ * guards and writes: the only one of its type is read behind its advisory lock, a member
+ * of a rank may be held. */
+static bool is_plain(const struct plan *plan, const struct item_of *items)
+{
+    bool plain = true;
+
+    for (size_t i = 0; i < plan->n_guards; i++)
+        plain = plain && !is_single(&items[i]);
+    for (size_t i = 0; i < plan->n_effects; i++)
+        plain = plain && plan->effects[i].kind != EFFECT_RANK_MOVE &&
+                plan->effects[i].kind != EFFECT_RANK_REMOVE;
+    return plain;
+}
+
 belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
-                     bool nowait, bool *all, struct belay_error *err)
+                     bool nowait, enum pg_added *added, struct belay_error *err)
 {
     struct item_of *items = sorted_items(plan, p->arena);
     struct advisory *locks = arena_zalloc(p->arena, 2 * plan->n_guards, sizeof(*locks));
@@ -640,9 +655,10 @@ belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *p
     }
     if (n_locks > 0)
         add_locks(s, p, locks, n_locks);
-    *all = !nowait && pg_add_fused(s, p, plan, items);
-    if (*all)
+    if (!nowait && pg_add_fused(s, p, plan, items)) {
+        *added = is_plain(plan, items) ? PG_ADDED_WHOLE : PG_ADDED_ALL;
         return p->no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
+    }
     for (size_t i = 0; i < plan->n_guards;) {
         struct group g = group_at(s, p, plan, items, i);
         g.nowait = nowait;

@@ -130,7 +130,7 @@ static belay_rc prepare_conn(struct pg_conn *c, struct belay_error *err)
                     "settings", err);
     if (rc == BELAY_OK && !c->store->own_options && PQserverVersion(c->pg) >= 140000)
         rc = pg_run(c, "SET enable_memoize = off", "settings", err);
-    return rc;
+    return rc ? rc : pg_learn_life(c, err);
 }
 
 /* Begins to connect and sees it through; the parameters are libpq's. */

@@ -4,12 +4,14 @@
  *   open.c      parameters, server checks, close
  *   schema.c    making the tables, once, whoever comes first
  *   connect.c   connecting, host by host
+ *   life.c      the server's timeline
  *   conn.c      one connection: statements in a pipeline, answers, deadlines, errors
  *   pool.c      connections taken and given back; the server's time
  *   wire.c      values as the server's binary parameters, and back
  *   sql.c       statement texts, derived from the dictionary
  *   read.c      questions
  *   commit*.c   plans: their rows, the rest of them, and small ones in one statement
+ *   line.c      callers that are served together;  *_together.c  their questions, plans
  *   refusal.c   why a plan was refused
  *   walk.c      everything in a namespace
  *   care.c      erasing, looking for damage;  doctor.c  how the server is doing
@@ -26,6 +28,7 @@
 #include <stdatomic.h>
 
 #include "store/drivers/postgres.h"
+#include "store/server_time.h"
 
 /* The layout this driver keeps its tables in. */
 #define PG_LAYOUT 1
@@ -85,12 +88,20 @@ struct pg_conn {
     bool open_txn;                    /* a transaction holds picks */
     bool holder;                      /* taken for that: pg_take_for_hold */
     bool bad;                         /* not to be used again */
+    uint64_t generation;              /* of the store's lives it belongs to */
 };
 
-struct pg_clock {
+/* Callers of one kind that wait for their turn. */
+struct pg_waiter {
+    struct pg_waiter *next;
+    struct parker parker;
+    bool called; /* it leads, or is to lead: nobody takes it along */
+};
+
+struct pg_line {
     pthread_mutex_t mutex;
-    int64_t sampled_us; /* by the monotonic clock; 0: never */
-    int64_t offset_us;  /* server time - monotonic time */
+    struct pg_waiter *first, **last;
+    unsigned leaders, most;
 };
 
 struct pg_listener;
@@ -117,12 +128,18 @@ struct pg_store {
     struct pg_conn *idle;
     unsigned n_open, n_holders, n_hold_waiters;
     int64_t silent_until_us; /* somebody has just waited in vain for the server */
-    struct pg_clock clock;
+    pthread_mutex_t life_mutex;
+    char life[LIFE_MAX / 2];     /* the server's timeline, as seen last */
+    _Atomic uint64_t generation; /* counts them */
+
+    struct pg_line readers, committers;
+    struct server_time clock;
     struct pg_listener *listener;
 };
 
 struct pg_attempt {
     struct bytes ns;
+    uint64_t generation;  /* as it began */
     struct pg_conn *conn; /* NULL: none was needed yet, or it was given back */
 };
 
@@ -250,17 +267,58 @@ void pg_take_time(struct pg_store *s, const struct pg_call *c, int64_t asked_us)
 belay_rc pg_now_ms(struct driver *d, void *attempt, int64_t *out,
                    struct belay_error *err);
 
+/* --- line.c --- */
+
+void pg_line_init(struct pg_line *l, unsigned most); /* so many may lead at a time */
+void pg_line_release(struct pg_line *l);
+
+/* Waits until the caller leads (true) or was answered by somebody who does (false). */
+bool pg_line_enter(struct pg_line *l, struct pg_waiter *w);
+
+/* Whether a waiter goes with those that were taken before; under the line's mutex. */
+typedef bool pg_line_fits(void *arg, struct pg_waiter *w);
+
+/* By a leader: takes itself (unless NULL) out of the line, and everybody who waits there
+ * and fits. */
+struct pg_waiter *pg_line_take(struct pg_line *l, struct pg_waiter *leader,
+                               pg_line_fits *fits, void *arg);
+void pg_line_leave(struct pg_line *l);    /* the next one may lead */
+void pg_line_answer(struct pg_waiter *w); /* it may be gone then */
+
+/* --- life.c --- */
+
+/* Asks a new connection for the server's timeline. */
+MUST_USE belay_rc pg_learn_life(struct pg_conn *c, struct belay_error *err);
+belay_rc pg_life(struct driver *d, void *attempt, struct lineage *out,
+                 struct belay_error *err);
+
 /* --- schema.c --- */
 
 MUST_USE belay_rc pg_make_schema(struct pg_store *s, struct pg_conn *c,
                                  struct belay_error *err);
 
-/* --- read.c, commit.c, refusal.c --- */
+/* --- read*.c, commit*.c, refusal.c --- */
 
 belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
                  struct belay_arena *a, struct belay_error *err);
 belay_rc pg_commit(struct driver *d, void *attempt, const struct plan *plan,
                    struct plan_result *result, struct belay_error *err);
+/* Questions on the attempt's connection, or one from the pool; answers to question i go
+ * to arenas[i]. */
+MUST_USE belay_rc pg_read_alone(struct pg_store *s, struct pg_attempt *at,
+                                struct read *reads, size_t n,
+                                struct belay_arena *const *arenas,
+                                struct belay_error *err);
+/* A plan on the attempt's connection, or one from the pool. */
+MUST_USE belay_rc pg_commit_alone(struct pg_store *s, struct pg_attempt *at,
+                                  const struct plan *plan, struct plan_result *result,
+                                  struct belay_error *err);
+/* The same, perhaps together with others' plans. */
+MUST_USE belay_rc pg_commit_together(struct pg_store *s, struct pg_attempt *at,
+                                     const struct plan *plan,
+                                     struct plan_result *result,
+                                     struct belay_error *err);
+
 /* Why the plan was refused, or BELAY_OK and a conflict when there is no reason any
  * more. */
 MUST_USE belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *c,
@@ -272,10 +330,16 @@ MUST_USE belay_rc pg_confirm(struct driver *d, const struct plan *plan,
                              struct plan_result *result, struct belay_arena *a,
                              struct belay_error *err);
 
-/* Rows of a plan: its part of the pipe.  *all: the rest of the plan is in it, too. */
+/* What of a plan is in the pipe. */
+enum pg_added {
+    PG_ADDED_ROWS, /* its rows */
+    PG_ADDED_ALL,  /* all of it */
+    PG_ADDED_WHOLE, /* all of it, and it needs no transaction of its own kind: whatever was
+                       changed since it began is a conflict, at any isolation level */
+};
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
-                              const struct plan *plan, bool nowait, bool *all,
-                              struct belay_error *err);
+                              const struct plan *plan, bool nowait,
+                              enum pg_added *added, struct belay_error *err);
 /* Ranks, logs, counters, feeds, chunks. */
 MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,
                               const struct plan *plan, struct pg_call **calls,
@@ -297,5 +361,10 @@ belay_rc pg_doctor(struct driver *d, finding_report *report, void *arg,
 MUST_USE belay_rc pg_listener_open(struct pg_store *s, struct belay_error *err);
 void pg_listener_close(struct pg_store *s);
 void pg_notify(struct driver *d, struct bytes ns, struct bytes topic);
+/* Adds a NOTIFY of the plan's topics to its commit, where somebody waits and hardly
+ * anything else happens: commits that have one go one after the other.  False: it is left
+ * to pg_notify. */
+MUST_USE bool pg_add_notice(struct pg_store *s, struct pg_pipe *p,
+                            const struct plan *plan);
 
 #endif /* STORE_DRIVERS_POSTGRES_IMPL_H */

@@ -23,6 +23,8 @@
 #define PATIENCE_US ((int64_t)2000000) /* of one who begins to wait */
 #define ASK_AGAIN_US ((int64_t)10000)  /* when nobody waited a moment ago */
 #define RECONNECT_US ((int64_t)500000)
+#define WAITED_US ((int64_t)5000000) /* somebody who waits is taken to wait so long */
+#define NOTICE_US ((int64_t)2000)    /* from one commit with a notice to the next */
 
 /* One who waits to be known as a waiter. */
 struct beginner {
@@ -43,6 +45,9 @@ struct pg_listener {
     bool wanted; /* somebody has begun to wait */
     bool registered;
     uint64_t posted[WORDS]; /* bit per bucket */
+
+    _Atomic int64_t others_until_us; /* somebody else waits; 0: nobody was seen */
+    _Atomic int64_t notice_at_us;    /* when a commit may have one again */
 
     /* the thread's own */
     struct pg_conn *conn;
@@ -80,6 +85,45 @@ void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
     pthread_mutex_unlock(&l->mutex);
     if (!known)
         ring(l);
+}
+
+/* What a message says: the buckets, and who says it. */
+static void add_buckets(const struct pg_listener *l, const uint64_t bits[WORDS],
+                        struct buf *out)
+{
+    for (unsigned i = 0; i < BUCKETS; i++) {
+        if ((bits[i / 64] >> (i % 64)) & 1)
+            buf_printf(out, "%s%u", out->len > 0 ? "," : "", i);
+    }
+    buf_printf(out, ";%s", l->process);
+}
+
+bool pg_add_notice(struct pg_store *s, struct pg_pipe *p, const struct plan *plan)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    CLEANUP(buf_release) struct buf payload = { .ptr = NULL };
+    struct pg_listener *l = s->listener;
+    uint64_t bits[WORDS] = { 0 };
+    struct bytes copy;
+
+    if (!l || !plan->topics)
+        return false;
+    int64_t now_us = mono_us(), at_us = atomic_load(&l->notice_at_us);
+    if (now_us >= atomic_load(&l->others_until_us) || now_us < at_us ||
+        !atomic_compare_exchange_strong(&l->notice_at_us, &at_us, now_us + NOTICE_US))
+        return false;
+    for (const struct plan_topic *t = plan->topics; t; t = t->next) {
+        unsigned bucket = wake_bucket(plan->ns, t->name, BUCKETS);
+        bits[bucket / 64] |= UINT64_C(1) << (bucket % 64);
+    }
+    add_buckets(l, bits, &payload);
+    buf_append_str(&text, "SELECT pg_notify($1, $2)");
+    if (payload.failed || !arena_copy(p->arena, buf_view(&payload), &copy))
+        return false;
+    struct pg_call *call = pg_add(p, pg_sql_of(s, &text), 2);
+    pg_arg_bytes(p, call, bytes_str(l->channel));
+    pg_arg_bytes(p, call, copy);
+    return call != NULL;
 }
 
 /* Somebody begins to wait: nobody may overlook that from here on. */
@@ -136,13 +180,15 @@ static void lose_connection(struct pg_listener *l)
 /* Connected again, nobody knows what was missed: everybody looks. */
 static bool connect_now(struct pg_listener *l)
 {
-    char words[96];
+    char words[128];
 
     if (l->conn)
         return true;
     if (mono_us() < l->connect_at_us)
         return false;
-    (void)snprintf(words, sizeof(words), "LISTEN %s", l->channel);
+    /* A NOTIFY is a commit of its own; nobody needs it on disk. */
+    (void)snprintf(words, sizeof(words), "SET synchronous_commit = off; LISTEN %s",
+                   l->channel);
     if (pg_connect(l->s, l->s->listen, &l->conn, NULL) ||
         pg_run(l->conn, words, "listening", NULL)) {
         lose_connection(l);
@@ -239,10 +285,7 @@ static bool send_posted(struct pg_listener *l)
         put_back(l, bits);
         return false;
     }
-    for (unsigned i = 0; i < BUCKETS; i++) {
-        if ((bits[i / 64] >> (i % 64)) & 1)
-            buf_printf(&payload, "%s%u", payload.len > 0 ? "," : "", i);
-    }
+    add_buckets(l, bits, &payload);
     pg_pipe_init(&p, &arena);
     buf_append_str(&text, "SELECT pg_notify($1, $2) WHERE EXISTS (SELECT FROM ");
     pg_table(l->s, "waiter", &text);
@@ -252,10 +295,12 @@ static bool send_posted(struct pg_listener *l)
     pg_arg_bytes(&p, call, buf_view(&payload));
     pg_arg_bytes(&p, call, bytes_str(l->process));
     bool ok = exchange(l, &p, call);
+    bool waits = ok && PQntuples(call->result) > 0;
     if (!ok)
         put_back(l, bits);
-    else if (PQntuples(call->result) == 0)
+    else if (!waits)
         l->ask_at_us = mono_us() + ASK_AGAIN_US;
+    atomic_store(&l->others_until_us, waits ? mono_us() + WAITED_US : 0);
     pg_pipe_clear(&p);
     return ok;
 }
@@ -265,11 +310,13 @@ static void hear(struct pg_listener *l)
     PGnotify *n;
 
     while ((n = PQnotifies(l->conn->pg)) != NULL) {
-        for (char *at = n->extra; *at && n->be_pid != PQbackendPID(l->conn->pg);) {
+        const char *from = strchr(n->extra, ';');
+        bool own = from && strcmp(from + 1, l->process) == 0;
+        for (char *at = n->extra; *at >= '0' && *at <= '9' && !own;) {
             unsigned long bucket = strtoul(at, &at, 10);
             if (bucket < BUCKETS)
                 wake_post_bucket(l->s->d.hub, (unsigned)bucket, BUCKETS);
-            if (*at)
+            if (*at == ',')
                 at++;
         }
         PQfreemem(n);

@@ -278,9 +278,10 @@ static belay_rc open_store(struct pg_store *s, struct belay_error *err)
 static belay_rc pg_begin(struct driver *d, void *attempt, struct bytes ns,
                          struct belay_error *err)
 {
-    (void)d;
     (void)err;
-    *(struct pg_attempt *)attempt = (struct pg_attempt){ .ns = ns };
+    *(struct pg_attempt *)attempt = (struct pg_attempt){
+        .ns = ns, .generation = atomic_load(&((struct pg_store *)d)->generation)
+    };
     return BELAY_OK;
 }
 
@@ -314,7 +315,10 @@ static void pg_close(struct driver *d)
     pg_texts_release(&s->texts);
     (void)pthread_mutex_destroy(&s->pool_mutex);
     (void)pthread_cond_destroy(&s->pool_cond);
-    (void)pthread_mutex_destroy(&s->clock.mutex);
+    server_time_release(&s->clock);
+    (void)pthread_mutex_destroy(&s->life_mutex);
+    pg_line_release(&s->readers);
+    pg_line_release(&s->committers);
     arena_release(&s->arena);
     free(s);
 }
@@ -330,6 +334,7 @@ static const struct driver_ops ops = {
     .end = pg_end,
     .notify = pg_notify,
     .now_ms = pg_now_ms,
+    .lineage = pg_life,
     .walk = pg_walk,
     .erase = pg_erase,
     .check = pg_check,
@@ -349,6 +354,13 @@ static void init_pool_cond(struct pg_store *s)
     (void)pthread_condattr_destroy(&attr);
 }
 
+/* Few are faster than many: what goes together costs the server less.  One alone would
+ * always be a step ahead of those that it made wait. */
+static unsigned leaders_of(unsigned pool)
+{
+    return pool / 8 > 2 ? pool / 8 : 2;
+}
+
 belay_rc postgres_open(struct driver **out, const struct postgres_options *options,
                        const struct driver_config *config, struct belay_error *err)
 {
@@ -363,8 +375,11 @@ belay_rc postgres_open(struct driver **out, const struct postgres_options *optio
     (void)pthread_mutex_init(&s->texts.mutex, NULL);
     (void)pthread_mutex_init(&s->pool_mutex, NULL);
     init_pool_cond(s);
-    (void)pthread_mutex_init(&s->clock.mutex, NULL);
+    server_time_init(&s->clock);
+    (void)pthread_mutex_init(&s->life_mutex, NULL);
     belay_rc rc = take_options(s, options, err);
+    pg_line_init(&s->readers, leaders_of(s->pool_max));
+    pg_line_init(&s->committers, leaders_of(s->pool_max));
     if (rc == BELAY_OK)
         rc = open_store(s, err);
     if (rc) {

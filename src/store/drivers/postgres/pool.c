@@ -205,26 +205,16 @@ static const struct pg_sql *time_sql(struct pg_store *s)
 struct pg_call *pg_ask_time(struct pg_store *s, struct pg_pipe *p,
                             int64_t *out_asked_us)
 {
-    int64_t now_us = mono_us();
-
-    pthread_mutex_lock(&s->clock.mutex);
-    bool fresh =
-        s->clock.sampled_us > 0 && now_us - s->clock.sampled_us < SAMPLE_EVERY_US;
-    pthread_mutex_unlock(&s->clock.mutex);
-    *out_asked_us = now_us;
-    return fresh ? NULL : pg_add(p, time_sql(s), 0);
+    *out_asked_us = mono_us();
+    return server_time_is_older(&s->clock, SAMPLE_EVERY_US) ? pg_add(p, time_sql(s), 0)
+                                                            : NULL;
 }
 
 void pg_take_time(struct pg_store *s, const struct pg_call *c, int64_t asked_us)
 {
     if (!c || !c->ok || PQntuples(c->result) != 1)
         return;
-    int64_t now_us = mono_us(), half = (now_us - asked_us) / 2;
-
-    pthread_mutex_lock(&s->clock.mutex);
-    s->clock.sampled_us = now_us;
-    s->clock.offset_us = pg_i64(c->result, 0, 0) - (asked_us + half);
-    pthread_mutex_unlock(&s->clock.mutex);
+    server_time_take(&s->clock, pg_i64(c->result, 0, 0), asked_us);
 }
 
 /* A round trip for the time alone. */
@@ -255,19 +245,11 @@ belay_rc pg_now_ms(struct driver *d, void *attempt, int64_t *out,
                    struct belay_error *err)
 {
     struct pg_store *s = (struct pg_store *)d;
-    int64_t now_us = mono_us();
-    belay_rc rc = BELAY_OK;
+    belay_rc rc =
+        server_time_is_older(&s->clock, SAMPLE_OLD_US) ? sample(s, err) : BELAY_OK;
 
     (void)attempt;
-    pthread_mutex_lock(&s->clock.mutex);
-    bool old = s->clock.sampled_us == 0 || now_us - s->clock.sampled_us > SAMPLE_OLD_US;
-    pthread_mutex_unlock(&s->clock.mutex);
-    if (old)
-        rc = sample(s, err);
-    if (rc)
-        return rc;
-    pthread_mutex_lock(&s->clock.mutex);
-    *out = (mono_us() + s->clock.offset_us) / 1000;
-    pthread_mutex_unlock(&s->clock.mutex);
-    return BELAY_OK;
+    if (rc == BELAY_OK)
+        *out = server_time_now_ms(&s->clock);
+    return rc;
 }

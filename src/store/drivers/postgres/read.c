@@ -1,25 +1,5 @@
 /* Questions, in one round trip and of one snapshot (rule 1). */
-#include <stdio.h>
-
-#include "store/drivers/postgres/impl.h"
-
-/* One statement, and the questions it answers. */
-struct asked {
-    struct pg_call *call;
-    size_t *reads; /* of rows: the questions, by the ordinal of the answer */
-    size_t n;
-};
-
-struct asking {
-    struct pg_store *s;
-    struct pg_pipe pipe;
-    struct bytes ns;
-    struct read *reads;
-    size_t n_reads;
-    struct asked *asked;
-    size_t n_asked;
-    bool *done; /* questions that are in a statement */
-};
+#include "store/drivers/postgres/read.h"
 
 /* --- rows --- */
 
@@ -90,221 +70,27 @@ static void ask_rows(struct asking *q, size_t first)
     add_keys(q, group, group->call, type);
 }
 
-static bool take_rows(struct asking *q, const struct asked *group,
-                      struct belay_arena *a)
+static bool take_row(struct asking *q, const PGresult *r, int i, size_t at)
+{
+    struct read *read = &q->reads[at];
+
+    return pg_row(r, i, 1, read->row.ref.type, q->arenas[at], &read->row.out);
+}
+
+static bool take_rows(struct asking *q, const struct asked *group)
 {
     const struct row_type *type = q->reads[group->reads[0]].row.ref.type;
     const PGresult *r = group->call->result;
+    bool ok = true;
 
-    for (int i = 0; i < PQntuples(r); i++) {
+    /* There is one row of a type without a key, whoever asks for it. */
+    for (size_t i = 0; i < group->n && type->n_key == 0 && PQntuples(r) > 0; i++)
+        ok = ok && take_row(q, r, 0, group->reads[i]);
+    for (int i = 0; i < PQntuples(r) && type->n_key > 0; i++) {
         size_t at = (size_t)pg_i64(r, i, 0) - 1;
-        const struct row *row = NULL;
-        if (at >= group->n)
-            continue;
-        if (!pg_row(r, i, 1, type, a, &row))
-            return false;
-        q->reads[group->reads[at]].row.out = row;
+        ok = ok && at < group->n && take_row(q, r, i, group->reads[at]);
     }
-    /* The same row may have been asked for twice, where the type has no key. */
-    for (size_t i = 1; i < group->n && type->n_key == 0; i++)
-        q->reads[group->reads[i]].row.out = q->reads[group->reads[0]].row.out;
-    return true;
-}
-
-/* --- ranks --- */
-
-/* The members of each index, at most `limit`, from the cursor on.
- * $1 ns, $2 indexes, $3 min, $4 max, $5 limit, $6 rank, $7 member, $8 index. */
-static void rank_source(const struct pg_store *s, const struct scan *scan,
-                        const char *limit, const char *lock, struct buf *out)
-{
-    const char *order = scan->descending ? "DESC" : "ASC";
-    const char *cmp = scan->descending ? "<" : ">";
-    bool one = scan->n_indexes == 1;
-
-    if (!one)
-        buf_append_str(out, "SELECT r.idx, r.rank, r.member FROM unnest($2::text[]) AS"
-                            " i(idx) CROSS JOIN LATERAL (");
-    buf_append_str(out, "SELECT x.idx, x.rank, x.member FROM ");
-    pg_table(s, "rank", out);
-    buf_printf(out,
-               " x WHERE x.ns = $1 AND x.idx = %s AND x.rank >= $3::int8"
-               " AND x.rank <= $4::int8",
-               one ? "$2::text" : "i.idx");
-    if (scan->after)
-        buf_printf(out,
-                   " AND (x.rank, x.member) %s= ($6::int8, $7::text)"
-                   " AND (x.rank, x.member, x.idx) %s ($6::int8, $7::text, $8::text)",
-                   cmp, cmp);
-    buf_printf(out, " ORDER BY x.rank %s, x.member %s LIMIT %s%s%s", order, order,
-               limit, lock, one ? "" : ") r");
-}
-
-/* Members that are hidden from other holders: exactly those that are given (L8).  Of
- * one index they are locked where they are found.  Of several, more than enough are
- * looked at in each without a lock, and the first of all that nobody holds are locked. */
-static void pick_source(const struct pg_store *s, const struct scan *scan,
-                        const char *order, struct buf *out)
-{
-    if (scan->n_indexes == 1) {
-        rank_source(s, scan, "$5::int8", " FOR UPDATE SKIP LOCKED", out);
-        return;
-    }
-    buf_append_str(out, "SELECT y.idx, y.rank, y.member FROM (");
-    rank_source(s, scan, "4 * $5::int8 + 64", "", out);
-    buf_append_str(out, ") c JOIN ");
-    pg_table(s, "rank", out);
-    buf_printf(out,
-               " y ON y.ns = $1 AND y.idx = c.idx AND y.member = c.member AND y.rank ="
-               " c.rank ORDER BY y.rank %s, y.member %s, y.idx %s LIMIT $5::int8"
-               " FOR UPDATE OF y SKIP LOCKED",
-               order, order, order);
-}
-
-/* A member as a number, or NULL when it is none: check_members says so. */
-static const char member_i64[] =
-    "CASE WHEN p.member ~ '^(0|-?[1-9][0-9]{0,18})$' AND p.member::numeric BETWEEN"
-    " -9223372036854775808 AND 9223372036854775807 THEN p.member::int8 END";
-
-/* The rows that members name: key = prefix..., member.  The prefixes' parameters begin
- * at *next. */
-static void rank_fetches(const struct pg_store *s, const struct scan *scan,
-                         unsigned *next, struct buf *out)
-{
-    for (size_t i = 0; i < scan->n_fetch; i++) {
-        const struct row_type *type = scan->fetch[i].type;
-        unsigned last = type->n_key - 1U;
-
-        buf_append_str(out, " LEFT JOIN ");
-        pg_table(s, type->name, out);
-        buf_printf(out, " t%zu ON t%zu.ns = $1", i, i);
-        for (unsigned k = 0; k < last; k++)
-            buf_printf(out, " AND t%zu.\"%s\" = $%u::%s", i, type->columns[k].name,
-                       (*next)++, pg_type_name(type->columns[k].type));
-        buf_printf(out, " AND t%zu.\"%s\" = %s", i, type->columns[last].name,
-                   type->columns[last].type == VALUE_I64 ? member_i64 : "p.member");
-    }
-}
-
-static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan,
-                                     bool hold)
-{
-    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
-    const char *order = scan->descending ? "DESC" : "ASC";
-    unsigned next = scan->after ? 9 : 6;
-
-    /* Materialised, so that the limit counts once however the rest is joined (L8).  One
-     * index gives its members in order. */
-    bool one = scan->n_indexes == 1;
-    buf_printf(&text, "WITH %s AS MATERIALIZED (", one ? "p" : "all_members");
-    if (hold)
-        pick_source(s, scan, order, &text);
-    else
-        rank_source(s, scan, "$5::int8", "", &text);
-    buf_append_char(&text, ')');
-    if (!one)
-        buf_printf(&text,
-                   ", p AS MATERIALIZED (SELECT * FROM all_members ORDER BY rank %s,"
-                   " member %s, idx %s LIMIT $5::int8)",
-                   order, order, order);
-    buf_append_str(&text, " SELECT p.idx, p.rank, p.member");
-    for (size_t i = 0; i < scan->n_fetch; i++) {
-        char prefix[32];
-        (void)snprintf(prefix, sizeof(prefix), "t%zu.", i);
-        buf_printf(&text, ", t%zu.ver, ", i);
-        pg_columns(scan->fetch[i].type, scan->fetch[i].type->n_columns, prefix, &text);
-    }
-    buf_append_str(&text, " FROM p");
-    rank_fetches(s, scan, &next, &text);
-    buf_printf(&text, " ORDER BY p.rank %s, p.member %s, p.idx %s", order, order,
-               order);
-    return pg_sql_of(s, &text);
-}
-
-static void ask_rank(struct asking *q, size_t at)
-{
-    const struct scan *scan = q->reads[at].rank.scan;
-    struct asked *one = &q->asked[q->n_asked++];
-    struct pg_pipe *p = &q->pipe;
-    struct value *v = arena_zalloc(p->arena, scan->n_indexes, sizeof(*v));
-
-    if (!v) {
-        p->no_memory = true;
-        return;
-    }
-    for (size_t i = 0; i < scan->n_indexes; i++)
-        v[i] = value_text(scan->indexes[i]);
-    one->call = pg_add(p, rank_sql(q->s, scan, q->reads[at].rank.hold),
-                       8 + SCHEMA_KEY_MAX * (unsigned)scan->n_fetch);
-    pg_arg_bytes(p, one->call, q->ns);
-    if (scan->n_indexes == 1)
-        pg_arg_bytes(p, one->call, scan->indexes[0]);
-    else
-        pg_arg_array(p, one->call, VALUE_TEXT, v, scan->n_indexes);
-    pg_arg_i64(p, one->call, scan->min_rank);
-    pg_arg_i64(p, one->call, scan->max_rank);
-    pg_arg_i64(p, one->call, (int64_t)scan->limit);
-    if (scan->after) {
-        pg_arg_i64(p, one->call, scan->after->rank);
-        pg_arg_bytes(p, one->call, scan->after->member);
-        pg_arg_bytes(p, one->call, scan->after->index);
-    }
-    for (size_t i = 0; i < scan->n_fetch; i++) {
-        for (unsigned k = 0; k + 1U < scan->fetch[i].type->n_key; k++)
-            pg_arg_value(p, one->call, &scan->fetch[i].prefix[k]);
-    }
-}
-
-static bool take_hit(const struct scan *scan, const PGresult *r, int i, struct hit *hit,
-                     struct belay_arena *a)
-{
-    int column = 3;
-
-    hit->rank = pg_i64(r, i, 1);
-    hit->rows = arena_zalloc(a, scan->n_fetch, sizeof(*hit->rows));
-    if (!hit->rows || !pg_bytes(r, i, 0, a, &hit->index) ||
-        !pg_bytes(r, i, 2, a, &hit->member))
-        return false;
-    for (size_t k = 0; k < scan->n_fetch; k++) {
-        if (!pg_row(r, i, column, scan->fetch[k].type, a, &hit->rows[k]))
-            return false;
-        column += 1 + scan->fetch[k].type->n_columns;
-    }
-    return true;
-}
-
-static bool take_hits(struct read *read, const PGresult *r, struct belay_arena *a)
-{
-    size_t n = (size_t)PQntuples(r);
-
-    read->rank.out = (struct hits){ .hit = arena_zalloc(a, n, sizeof(struct hit)) };
-    if (!read->rank.out.hit)
-        return false;
-    for (size_t i = 0; i < n; i++) {
-        if (!take_hit(read->rank.scan, r, (int)i, &read->rank.out.hit[i], a))
-            return false;
-        read->rank.out.n++;
-    }
-    return true;
-}
-
-/* A member that cannot be a key is damage, and not a row that is not there. */
-static belay_rc check_members(const struct read *read, struct belay_arena *a,
-                              struct belay_error *err)
-{
-    const struct scan *scan = read->rank.scan;
-    struct row_ref ref;
-    belay_rc rc = BELAY_OK;
-
-    for (size_t i = 0; i < read->rank.out.n; i++) {
-        for (size_t k = 0; k < scan->n_fetch && rc == BELAY_OK; k++) {
-            const struct row_type *type = scan->fetch[k].type;
-            if (type->columns[type->n_key - 1].type == VALUE_I64)
-                rc = fetch_ref(&ref, &scan->fetch[k], read->rank.out.hit[i].member, a,
-                               err);
-        }
-    }
-    return rc;
+    return ok;
 }
 
 /* --- logs, feeds, chunks --- */
@@ -453,7 +239,7 @@ static void ask(struct asking *q)
             ask_rows(q, i);
             break;
         case READ_RANK:
-            ask_rank(q, i);
+            pg_ask_ranks(q, i);
             break;
         case READ_LOG:
             ask_log(q, read);
@@ -470,16 +256,17 @@ static void ask(struct asking *q)
     }
 }
 
-static bool take(struct asking *q, const struct asked *one, struct belay_arena *a)
+static bool take(struct asking *q, const struct asked *one)
 {
     struct read *read = &q->reads[one->call->tag];
+    struct belay_arena *a = q->arenas[one->call->tag];
     const PGresult *r = one->call->result;
 
     switch (read->kind) {
     case READ_ROW:
-        return take_rows(q, one, a);
+        return take_rows(q, one);
     case READ_RANK:
-        return take_hits(read, r, a);
+        return pg_take_hits(q, one);
     case READ_LOG:
         return take_log(read, r, a);
     case READ_FEED:
@@ -499,8 +286,7 @@ static void add_text(struct asking *q, const char *words)
 }
 
 /* One exchange on the attempt's connection.  A pick begins a transaction that stays. */
-static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_arena *a,
-                         struct belay_error *err)
+static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_error *err)
 {
     bool hold = holds(q->reads, q->n_reads);
     /* What is sent together is one transaction, and those of our connections are of one
@@ -529,10 +315,14 @@ static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_arena
         return pg_call_error(failed, "reading", err);
     pg_take_time(q->s, time, asked_us);
     for (size_t i = 0; i < q->n_asked; i++) {
-        const struct read *read = &q->reads[q->asked[i].call->tag];
-        if (!take(q, &q->asked[i], a))
+        size_t at;
+        if (!take(q, &q->asked[i]))
             return err_no_memory(err, "an answer");
-        rc = read->kind == READ_RANK ? check_members(read, a, err) : BELAY_OK;
+        for (size_t k = 0; k < q->asked[i].n && rc == BELAY_OK; k++) {
+            at = q->asked[i].reads[k];
+            if (q->reads[at].kind == READ_RANK)
+                rc = pg_check_members(&q->reads[at], q->arenas[at], err);
+        }
         if (rc)
             return rc;
     }
@@ -540,25 +330,27 @@ static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_arena
 }
 
 static belay_rc try_read(struct pg_store *s, struct pg_attempt *at, struct read *reads,
-                         size_t n, struct belay_arena *a, struct belay_error *err)
+                         size_t n, struct belay_arena *const *arenas,
+                         struct belay_error *err)
 {
+    CLEANUP(arena_release) struct belay_arena own = { .first = NULL };
     struct asking q = { .s = s, .ns = at->ns, .reads = reads, .n_reads = n };
 
-    pg_pipe_init(&q.pipe, a);
-    q.asked = arena_zalloc(a, n, sizeof(*q.asked));
-    q.done = arena_zalloc(a, n, sizeof(*q.done));
+    pg_pipe_init(&q.pipe, &own);
+    q.arenas = arenas;
+    q.asked = arena_zalloc(&own, n, sizeof(*q.asked));
+    q.done = arena_zalloc(&own, n, sizeof(*q.done));
     if (!q.asked || !q.done)
         return err_no_memory(err, "a question");
-    belay_rc rc = exchange(&q, at->conn, a, err);
+    belay_rc rc = exchange(&q, at->conn, err);
     pg_pipe_clear(&q.pipe);
     return rc;
 }
 
-belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
-                 struct belay_arena *a, struct belay_error *err)
+belay_rc pg_read_alone(struct pg_store *s, struct pg_attempt *at, struct read *reads,
+                       size_t n, struct belay_arena *const *arenas,
+                       struct belay_error *err)
 {
-    struct pg_store *s = (struct pg_store *)d;
-    struct pg_attempt *at = attempt;
     bool first = !at->conn;
     belay_rc (*take_one)(struct pg_store *, struct pg_conn **, struct belay_error *) =
         holds(reads, n) ? pg_take_for_hold : pg_take;
@@ -566,7 +358,7 @@ belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
 
     if (rc)
         return rc;
-    rc = try_read(s, at, reads, n, a, err);
+    rc = try_read(s, at, reads, n, arenas, err);
     /* A connection from the pool may have died there: nothing was asked yet, so ask
      * again on a new one. */
     if (rc == BELAY_UNAVAILABLE && first && at->conn->bad) {
@@ -575,7 +367,7 @@ belay_rc pg_read(struct driver *d, void *attempt, struct read *reads, size_t n,
         pg_drop_idle(s);
         rc = take_one(s, &at->conn, err);
         if (rc == BELAY_OK)
-            rc = try_read(s, at, reads, n, a, err);
+            rc = try_read(s, at, reads, n, arenas, err);
     }
     /* Only what holds picks is kept from others. */
     if (at->conn && !at->conn->open_txn) {

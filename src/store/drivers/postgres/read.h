@@ -1,0 +1,34 @@
+/* read.h - what the files that ask questions share. */
+#ifndef STORE_DRIVERS_POSTGRES_READ_H
+#define STORE_DRIVERS_POSTGRES_READ_H
+
+#include "store/drivers/postgres/impl.h"
+
+/* One statement, and the questions it answers. */
+struct asked {
+    struct pg_call *call;
+    size_t *reads; /* the questions, by the ordinal of the answer */
+    size_t n;
+};
+
+struct asking {
+    struct pg_store *s;
+    struct pg_pipe pipe;
+    struct bytes ns;
+    struct read *reads;
+    size_t n_reads;
+    struct asked *asked;
+    size_t n_asked;
+    bool *done;                        /* questions that are in a statement */
+    struct belay_arena *const *arenas; /* of the answers */
+};
+
+/* read_rank.c: question `first`, and those behind it that one statement can answer. */
+void pg_ask_ranks(struct asking *q, size_t first);
+MUST_USE bool pg_take_hits(struct asking *q, const struct asked *asked);
+
+/* A member that cannot be a key is damage, and not a row that is not there. */
+MUST_USE belay_rc pg_check_members(const struct read *read, struct belay_arena *a,
+                                   struct belay_error *err);
+
+#endif /* STORE_DRIVERS_POSTGRES_READ_H */

@@ -1,0 +1,667 @@
+#!lua name=belay1
+-- revision 1
+--
+-- What the Valkey driver needs done at one moment: a plan (belay1_commit), and parts of rank
+-- indexes (belay1_scan; belay1_pick, which also holds what it finds).  commit.c and scan.c
+-- say what the arguments are; this file knows shapes and takes no decision.
+--
+-- A number in Lua is a double.  Versions are compared as text, ranks are within 2^53, and
+-- counters are added in two halves.  Text is never compared with `<`, which asks the
+-- server's locale.
+
+-- While the library is loaded there is nothing but `redis.register_function`: what the
+-- functions use is looked up by the first call.
+local call, try, spread, to_number, number
+local find, sub, byte, gsub, format, gmatch, concat
+
+local function look_up()
+  call, try, spread, to_number, number =
+    redis.call, redis.pcall, unpack, tonumber, struct.unpack
+  find, sub, byte, gsub = string.find, string.sub, string.byte, string.gsub
+  format, gmatch, concat = string.format, string.gmatch, table.concat
+end
+
+local HALF = 10000000000
+
+-- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
+
+local function split(text)
+  if not find(text, '^-?%d+$') then
+    error('a counter holds something that is no number')
+  end
+  local minus = byte(text) == 45
+  local high = to_number(sub(text, minus and 2 or 1, -11)) or 0
+  local low = to_number(sub(text, minus and #text < 11 and 2 or -10))
+  if not minus then
+    return high, low
+  end
+  if low == 0 then
+    return -high, 0
+  end
+  return -high - 1, HALF - low
+end
+
+local function join(high, low)
+  local sign = ''
+  if high < 0 then
+    sign = '-'
+    if low == 0 then
+      high = -high
+    else
+      high, low = -high - 1, HALF - low
+    end
+  end
+  if high == 0 then
+    return sign .. format('%.0f', low)
+  end
+  return sign .. format('%.0f%010.0f', high, low)
+end
+
+local function is_less(a_high, a_low, b_high, b_low)
+  return a_high < b_high or (a_high == b_high and a_low < b_low)
+end
+
+-- --- commit: what is checked ---
+
+-- The members of a group of rank effects, and where they stand in the index.
+local function scores_of(args, i, n_pairs, n_remove)
+  if n_pairs == 0 then
+    return call('ZMSCORE', args[i], spread(args, i + 3, i + 2 + n_remove))
+  end
+  local members, at = {}, i + 4
+  for k = 1, n_pairs do
+    members[k] = args[at]
+    at = at + 2
+  end
+  at = at - 2
+  for k = 1, n_remove do
+    members[n_pairs + k] = args[at + k]
+  end
+  return call('ZMSCORE', args[i], spread(members))
+end
+
+-- Whether the members that enter an index are not there, and the others stand where the
+-- plan says.
+local function check_index(args, i)
+  local n_add, n_move, n_remove = number('>HHH', args[i + 1])
+  local n_pairs = n_add + n_move
+  local n, ranks = n_pairs + n_remove, args[i + 2]
+  local next_at = i + 3 + n + n_pairs
+  if n == 1 then
+    local score = call('ZSCORE', args[i], args[next_at - 1])
+    if n_add == 1 then
+      return next_at, not score
+    end
+    return next_at, score and (score == ranks or to_number(score) == to_number(ranks))
+  end
+  local scores = scores_of(args, i, n_pairs, n_remove)
+  for k = 1, n_add do
+    if scores[k] then
+      return next_at, false
+    end
+  end
+  for k = n_add + 1, n do
+    if not scores[k] then
+      return next_at, false
+    end
+  end
+  if n_add < n and concat(scores, ' ', n_add + 1) ~= ranks then
+    local k = n_add -- the same number may be written in two ways
+    for rank in gmatch(ranks, '%S+') do
+      k = k + 1
+      if to_number(scores[k]) ~= to_number(rank) then
+        return next_at, false
+      end
+    end
+  end
+  return next_at, true
+end
+
+-- The id of the last entry of a stream; '' when there is none, or it need not be known.
+local function tail_of(key, before)
+  if before == '' then
+    call('XLEN', key) -- only trimmed; it must be a stream
+    return ''
+  end
+  local last = call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+  return last and last[1] or ''
+end
+
+-- What is stored where a plan that is refused wants to change ranks and logs.
+local function evidence(args, i, n_index, n_rest)
+  local scores, tails = {}, {}
+  for k = 1, n_index do
+    local n_add, n_move, n_remove = number('>HHH', args[i + 1])
+    scores[k] = scores_of(args, i, n_add + n_move, n_remove)
+    i = i + 3 + 2 * (n_add + n_move) + n_remove
+  end
+  if n_rest == 1 then
+    for k = 1, (number('>I4', args[i])) do
+      tails[k] = tail_of(args[i + 2 * k - 1], args[i + 2 * k])
+    end
+  end
+  return { 'shapes', scores, tails }
+end
+
+-- The values that counters get, by effect; or nil, and what is stored.
+local function check_counters(args, i, n)
+  local results, values, stored, good = {}, {}, {}, true
+  for c = 1, n do
+    local slot, adds = number('>I4B', args[i + 2])
+    local old = values[slot]
+    if not old and args[i + 3] ~= '' then
+      old = args[i + 3] -- of a row that the plan inserts
+    elseif not old then
+      local found = call('HMGET', args[i], 'ver', args[i + 1])
+      stored[slot] = found[1] and (found[2] or '0')
+      old = stored[slot]
+    end
+    stored[c] = stored[slot] or false
+    good = good and old
+    if good then
+      local high, low = split(old)
+      local by_high, by_low = split(args[i + 4])
+      if adds == 1 then
+        high, low = high + by_high, low + by_low
+        if low >= HALF then
+          high, low = high + 1, low - HALF
+        end
+        local min_high, min_low = split(args[i + 5])
+        local max_high, max_low = split(args[i + 6])
+        good = not is_less(high, low, min_high, min_low)
+          and not is_less(max_high, max_low, high, low)
+      elseif is_less(high, low, by_high, by_low) then
+        high, low = by_high, by_low
+      end
+      results[c] = join(high, low)
+      values[slot] = results[c]
+    end
+    i = i + 7
+  end
+  return i, good and results, stored
+end
+
+-- --- commit: what is written; nothing here can be refused ---
+
+local function write_index(args, i)
+  local n_add, n_move, n_remove = number('>HHH', args[i + 1])
+  local first = i + 3 + 2 * (n_add + n_move)
+  if n_remove > 0 then
+    call('ZREM', args[i], spread(args, first, first + n_remove - 1))
+  end
+  if first > i + 3 then
+    call('ZADD', args[i], spread(args, i + 3, first - 1))
+  end
+  return first + n_remove
+end
+
+local function trim_stream(key, upto)
+  call('XTRIM', key, 'MINID', '=', upto)
+  if call('XLEN', key) == 0 then
+    call('UNLINK', key) -- so that any number may be the next first
+  end
+end
+
+local function append_to_feed(base, feed, data, epoch)
+  local n = call('HINCRBY', base .. ':feeds', feed, 1)
+  local id = epoch .. format('-%.0f', n)
+  local key = base .. ':f:' .. feed
+  local got = try('XADD', key, id, 'd', data)
+  if type(got) == 'string' then
+    return got
+  end
+  -- The epoch went back: positions do not.
+  local last = call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1][1]
+  got = call('XADD', key, sub(last, 1, find(last, '-') - 1) .. '-*', 'd', data)
+  call('HSET', base .. ':feeds', feed, sub(got, find(got, '-') + 1, -1))
+  return got
+end
+
+local function trim_feed(base, feed, upto, behind)
+  local key = base .. ':f:' .. feed
+  local last = call('XREVRANGE', key, upto, '-', 'COUNT', 1)[1]
+  if last then
+    call('HSET', base .. ':trimmed', feed, last[1])
+    trim_stream(key, behind)
+  end
+end
+
+local function write_feeds(base, args, i, n, results)
+  local epoch = args[i] ~= '' and call('HGET', args[i], 'epoch') or '0'
+  i = i + 1
+  for _ = 1, n do
+    if args[i] == 'a' then
+      results[#results + 1] = append_to_feed(base, args[i + 1], args[i + 2], epoch)
+    else
+      trim_feed(base, args[i + 1], args[i + 2], args[i + 3])
+    end
+    i = i + 4
+  end
+  return i
+end
+
+-- Everything of a plan behind its rows and ranks, from its entries on.
+local function write_rest(base, args, i, n, results)
+  for _ = 1, n.entry do
+    if args[i + 2] ~= '' then
+      trim_stream(args[i], args[i + 2])
+    else
+      call('XADD', args[i], args[i + 1], 'd', args[i + 3])
+    end
+    i = i + 4
+  end
+  for c = 1, n.counter do
+    call('HSET', args[i], args[i + 1], results[c])
+    i = i + 7
+  end
+  if n.feed > 0 then
+    i = write_feeds(base, args, i, n.feed, results)
+  end
+  for _ = 1, n.chunk do
+    if args[i] == 'p' then
+      call('SET', args[i + 1], args[i + 2])
+    else
+      call('UNLINK', args[i + 1])
+    end
+    i = i + 3
+  end
+end
+
+-- A hold is for speed only: whatever is in its way, the plan stands.
+local function release(args, n)
+  local i = #args
+  for _ = 1, n do
+    local count = to_number(args[i])
+    try('ZREM', spread(args, i - count - 1, i - 1))
+    i = i - count - 2
+  end
+end
+
+-- Checks what comes behind rows and ranks.  Returns the counts, the values of counters and
+-- where the entries begin; or nil, and which refusal it is: of counters, or of shapes (nil).
+local function check_rest(base, args, i)
+  local n = {}
+  local n_stream, gap
+  n_stream, gap, n.entry, n.counter, n.feed, n.chunk = number('>I4BI4I4I4I4', args[i])
+  if gap == 1 then
+    return nil
+  end
+  i = i + 1
+  for _ = 1, n_stream do
+    local tail = tail_of(args[i], args[i + 1])
+    if tail ~= '' and tail ~= args[i + 1] then
+      return nil
+    end
+    i = i + 2
+  end
+  local entries_at, results, found = i, {}, nil
+  i = i + 4 * n.entry
+  if n.counter > 0 then
+    i, results, found = check_counters(args, i, n.counter)
+    if not results then
+      return nil, { 'counters', found }
+    end
+  end
+  if n.feed > 0 then -- they must be what they are taken for
+    call('HLEN', base .. ':feeds')
+    call('HLEN', base .. ':trimmed')
+    for k = 0, n.feed - 1 do
+      call('XLEN', base .. ':f:' .. args[i + 2 + 4 * k])
+    end
+  end
+  return n, results, entries_at
+end
+
+-- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
+-- feeds.  g > 0: guard g does not hold.  { 'shapes' or 'counters', ... }: refused, and what
+-- is stored.
+local function run(base, args, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  local i = 2
+  for g = 1, n_put do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + 1] then
+      return g
+    end
+    i = i + 3 + args[i + 2]
+  end
+  local n_keys, keys_at = n_delete + n_guard, i
+  for g = 1, n_keys do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_keys] then
+      return n_put + g
+    end
+    i = i + 1
+  end
+  i = i + n_keys
+  local nulls_at = i
+  for _ = 1, n_null do
+    i = i + 2 + args[i + 1]
+  end
+  local indexes_at, good = i, true
+  for _ = 1, n_index do
+    i, good = check_index(args, i)
+    if not good then
+      return evidence(args, indexes_at, n_index, n_rest)
+    end
+  end
+  local n, results, entries_at
+  if n_rest == 1 then
+    n, results, entries_at = check_rest(base, args, i)
+    if not n then
+      return results or evidence(args, indexes_at, n_index, n_rest)
+    end
+  end
+
+  i = 2
+  for _ = 1, n_put do
+    local last = i + 2 + args[i + 2]
+    call('HSET', args[i], spread(args, i + 3, last))
+    i = last + 1
+  end
+  for first = keys_at, keys_at + n_delete - 1, 1000 do
+    local last = first + 999
+    last = last < keys_at + n_delete and last or keys_at + n_delete - 1
+    call('UNLINK', spread(args, first, last))
+  end
+  i = nulls_at
+  for _ = 1, n_null do
+    local last = i + 1 + args[i + 1]
+    call('HDEL', args[i], spread(args, i + 2, last))
+    i = last + 1
+  end
+  for _ = 1, n_index do
+    i = write_index(args, i)
+  end
+  if n then
+    write_rest(base, args, entries_at, n, results)
+    if results[1] then
+      return { 'done', results }
+    end
+  end
+  return 0
+end
+
+local function commit(keys, args)
+  if not call then
+    look_up()
+  end
+  local n_put, n_delete, n_guard, n_null, n_index, n_rest, n_hold =
+    number('>I4I4I4I4I4BI4', args[1])
+  local answer = run(keys[1], args, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  if n_hold > 0 then
+    release(args, n_hold)
+  end
+  return answer
+end
+
+-- --- scans ---
+
+local function compare_bytes(a, b)
+  if a == b then
+    return 0
+  end
+  local n = #a < #b and #a or #b
+  for k = 1, n do
+    local x, y = byte(a, k), byte(b, k)
+    if x ~= y then
+      return x - y
+    end
+  end
+  return #a - #b
+end
+
+-- How many members of an index come before (rank, member), and whether it is there.
+local function place_of(key, rank, member)
+  local place = call('ZRANK', key, member)
+  if place and to_number(call('ZSCORE', key, member)) == to_number(rank) then
+    return place, true
+  end
+  local low = call('ZCOUNT', key, '-inf', '(' .. rank)
+  local high = call('ZCOUNT', key, '-inf', rank)
+  while low < high do
+    local middle = low + (high - low - (high - low) % 2) / 2
+    if compare_bytes(call('ZRANGE', key, middle, middle)[1], member) < 0 then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low, false
+end
+
+-- The places of an index that a scan may show, in its own order: first <= last, or nothing.
+-- Descending, places are counted from the end.
+local function limits(key, s)
+  local first, last = 0, call('ZCARD', key) - 1
+  local card = last + 1
+  if s.min ~= '-inf' then
+    first = call('ZCOUNT', key, '-inf', '(' .. s.min)
+  end
+  if s.max ~= '+inf' then
+    last = call('ZCOUNT', key, '-inf', s.max) - 1
+  end
+  if s.after_key and card > 0 then
+    local place, there = place_of(key, s.after_rank, s.after_member)
+    local order = compare_bytes(key, s.after_key)
+    if not s.descending then
+      if there and order <= 0 then
+        place = place + 1
+      end
+      first = place > first and place or first
+    else
+      if not there or order >= 0 then
+        place = place - 1
+      end
+      last = place < last and place or last
+    end
+  end
+  if s.descending then
+    return card - 1 - last, card - 1 - first
+  end
+  return first, last
+end
+
+-- Which of these members others hold: their places in the list.
+local function held(x, members)
+  if not x.hold_key then
+    return nil
+  end
+  local ends = call('ZMSCORE', x.hold_key, spread(members))
+  for k = 1, #members do
+    if x.own[members[k]] then
+      ends[k] = false
+    end
+  end
+  return ends
+end
+
+-- The next members of an index, those that are held left out.
+local function refill(x, s)
+  x.members, x.ranks, x.n, x.at = {}, {}, 0, 1
+  while x.n == 0 and x.first <= x.last do
+    local last = x.first + x.step - 1
+    last = last < x.last and last or x.last
+    local got
+    if s.descending then
+      got = call('ZREVRANGE', x.key, x.first, last, 'WITHSCORES')
+    else
+      got = call('ZRANGE', x.key, x.first, last, 'WITHSCORES')
+    end
+    x.first = last + 1
+    local members = {}
+    for k = 1, #got, 2 do
+      members[(k + 1) / 2] = got[k]
+    end
+    local ends = #members > 0 and held(x, members)
+    for k = 1, #members do
+      if not ends or not ends[k] then
+        x.n = x.n + 1
+        x.members[x.n] = members[k]
+        x.ranks[x.n] = got[2 * k]
+      end
+    end
+  end
+end
+
+-- Whether the head of index a comes before the head of index b, both not exhausted.
+local function comes_first(a, b, descending)
+  local x, y = to_number(a.ranks[a.at]), to_number(b.ranks[b.at])
+  local order = x - y
+  if order == 0 then
+    order = compare_bytes(a.members[a.at], b.members[b.at])
+  end
+  if order == 0 then
+    order = compare_bytes(a.key, b.key)
+  end
+  if descending then
+    return order > 0
+  end
+  return order < 0
+end
+
+-- The index whose head is next, or nil.
+local function next_index(indexes, n, descending)
+  local least
+  for k = 1, n do
+    local x = indexes[k]
+    if x.n > 0 and (not least or comes_first(x, least, descending)) then
+      least = x
+    end
+  end
+  return least
+end
+
+-- An index, ready to give its members.  For a pick: lapsed holds are forgotten, what
+-- others hold is stepped over.
+local function open_index(key, number_of, s, now)
+  local x = { key = key, number = number_of, step = s.step }
+  x.first, x.last = limits(key, s)
+  if now then
+    local hold_key = s.base .. ':h:' .. sub(key, #s.base + 4)
+    x.taken, x.release = {}, hold_key
+    call('ZREMRANGEBYSCORE', hold_key, '-inf', now)
+    local n = call('ZCARD', hold_key)
+    if n > 0 then
+      x.hold_key = hold_key
+      x.own = s.own[number_of] or {}
+      x.step = x.step + n < 1000 and x.step + n or 1000
+    end
+  end
+  refill(x, s)
+  return x
+end
+
+local function hold(indexes, n, until_ms)
+  for k = 1, n do
+    local taken, list = indexes[k].taken, {}
+    for j = 1, #taken do
+      list[2 * j - 1], list[2 * j] = until_ms, taken[j]
+      if #list == 2000 or j == #taken then
+        call('ZADD', indexes[k].release, spread(list))
+        list = {}
+      end
+    end
+    if #taken > 0 then
+      call('PEXPIREAT', indexes[k].release, until_ms)
+    end
+  end
+end
+
+-- The rows that a member names.
+local function fetch(s, member, out, n)
+  for k = 1, s.n_fetch do
+    local name = member
+    if s.texts[k] and find(member, '[%%:]') then
+      name = gsub(gsub(member, '%%', '%%25'), ':', '%%3a')
+    end
+    out[n + k] = call('HGETALL', s.fetch[k] .. name)
+  end
+  return n + s.n_fetch
+end
+
+-- Own holds of the attempt: by number of the index, the members.
+local function own_holds(args, i, n)
+  local own = {}
+  for _ = 1, n do
+    local members = own[to_number(args[i])] or {}
+    for k = 1, args[i + 1] do
+      members[args[i + 1 + k]] = true
+    end
+    own[to_number(args[i])] = members
+    i = i + 2 + args[i + 1]
+  end
+  return own, i
+end
+
+local function read_scan(keys, args)
+  local s = { base = keys[1] }
+  local n_index, limit, descending, has_after, n_fetch, hold_ms, n_own =
+    number('>I4I4BBBI4I4', args[1])
+  s.descending, s.n_fetch = descending == 1, n_fetch
+  s.min, s.max = args[2], args[3]
+  local i = 4
+  if has_after == 1 then
+    s.after_rank, s.after_member, s.after_key = args[4], args[5], args[6]
+    i = 7
+  end
+  s.fetch, s.texts = {}, {}
+  for k = 1, n_fetch do
+    s.fetch[k], s.texts[k] = args[i], args[i + 1] == 't'
+    i = i + 2
+  end
+  s.indexes = i
+  s.own = own_holds(args, i + n_index, n_own)
+  s.step = n_index == 1 and limit or 64
+  s.step = s.step < limit and s.step or limit
+  s.step = s.step < 1000 and s.step or 1000
+  return s, n_index, limit, hold_ms
+end
+
+-- Hits, one behind the other: number of the index, member, rank, rows.
+local function scan(keys, args, holds)
+  if not call then
+    look_up()
+  end
+  local s, n_index, limit, hold_ms = read_scan(keys, args)
+  local now, until_ms
+  if holds then
+    local time = call('TIME')
+    now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+    now, until_ms = format('%.0f', now), format('%.0f', now + hold_ms)
+  end
+  local indexes = {}
+  for k = 1, n_index do
+    indexes[k] = open_index(args[s.indexes + k - 1], k, s, now)
+  end
+  local out, n = {}, 0
+  for _ = 1, limit do
+    local x = next_index(indexes, n_index, s.descending)
+    if not x then
+      break
+    end
+    local member = x.members[x.at]
+    out[n + 1], out[n + 2], out[n + 3] = x.number, member, x.ranks[x.at]
+    n = fetch(s, member, out, n + 3)
+    if holds then
+      x.taken[#x.taken + 1] = member
+    end
+    x.at = x.at + 1
+    if x.at > x.n then
+      refill(x, s)
+    end
+  end
+  if holds then
+    hold(indexes, n_index, until_ms)
+  end
+  return out
+end
+
+redis.register_function('belay1_commit', commit)
+redis.register_function {
+  function_name = 'belay1_scan',
+  callback = function(keys, args)
+    return scan(keys, args, false)
+  end,
+  flags = { 'no-writes' },
+}
+redis.register_function('belay1_pick', function(keys, args)
+  return scan(keys, args, true)
+end)

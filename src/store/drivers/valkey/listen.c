@@ -1,0 +1,347 @@
+/* Wake-ups among processes, by PUBLISH and SUBSCRIBE.
+ *
+ * Who has committed something publishes it on its own thread, along with what else goes
+ * out on the connection.  One thread of the process hears what others publish, on a
+ * connection of its own, from the first time that somebody waits; when nobody has waited
+ * for a while and others keep talking, it hangs up.  Wake-ups are hints: what gets lost
+ * here is found by the waiters' safety timer.
+ *
+ *   channel   <prefix>:wake:<database>, for all namespaces
+ *   message   <process> <group of topics>
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/hash.h"
+#include "store/drivers/valkey/net.h"
+#include "store/wake.h"
+
+#define BUCKETS VK_TAGS
+#define PROCESS_LEN 16
+#define PATIENCE_US ((int64_t)2000000) /* of one who begins to wait */
+#define RECONNECT_US ((int64_t)500000)
+#define HANG_UP_US ((int64_t)5000000)
+#define CONNECT_US ((int64_t)2000000)
+
+/* One who waits until others' wake-ups can be heard. */
+struct beginner {
+    struct beginner *next;
+    struct parker parker;
+};
+
+struct vk_listener {
+    struct vk_store *s;
+    pthread_t thread;
+    int bell; /* eventfd */
+    char process[PROCESS_LEN + 1];
+    char channel[96];
+
+    pthread_mutex_t mutex; /* for what follows */
+    struct beginner *beginners;
+    bool stop;
+    bool wanted; /* somebody waits, or has waited a moment ago */
+    bool hears;
+    bool deaf;         /* the user may not subscribe: the safety timer serves */
+    int64_t waited_us; /* the last time somebody began to */
+
+    /* the thread's own */
+    struct vk_conn *conn;
+    int64_t connect_at_us;
+};
+
+static void ring(struct vk_listener *l)
+{
+    uint64_t one = 1;
+
+    /* A bell that is full has been rung. */
+    if (write(l->bell, &one, sizeof(one)) < 0)
+        return;
+}
+
+/* --- the other threads --- */
+
+void vk_notify(struct driver *d, struct bytes ns, struct bytes topic)
+{
+    struct vk_store *s = (struct vk_store *)d;
+    struct vk_listener *l = s->listener;
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    unsigned bucket = wake_bucket(ns, topic, BUCKETS);
+    struct vk_request r;
+    char message[PROCESS_LEN + 1 + I64_TEXT_MAX];
+
+    if (!l)
+        return;
+    memcpy(message, l->process, PROCESS_LEN);
+    message[PROCESS_LEN] = ' ';
+    size_t n = PROCESS_LEN + 1 + bytes_put_i64(message + PROCESS_LEN + 1, bucket);
+    vk_request_init(&r, &arena);
+    vk_command(&r, 3, "PUBLISH");
+    vk_arg_str(&r, l->channel);
+    vk_arg(&r, bytes_of(message, n));
+    vk_post_tagged(s, ns, &r, bucket + 1);
+}
+
+/* Somebody begins to wait: nothing may be overlooked from here on. */
+static void begin_waiting(void *arg)
+{
+    struct vk_listener *l = arg;
+    struct belay_clock clock = clock_system();
+    struct beginner me = { .next = NULL };
+
+    pthread_mutex_lock(&l->mutex);
+    l->wanted = !l->deaf;
+    l->waited_us = vk_now_us();
+    bool heard = l->hears || l->deaf;
+    if (!heard) {
+        me.next = l->beginners;
+        l->beginners = &me;
+    }
+    pthread_mutex_unlock(&l->mutex);
+    if (heard)
+        return;
+    ring(l);
+    /* One who loses patience is found by the safety timer. */
+    bool told = parker_wait(&me.parker, &clock, vk_now_us() + PATIENCE_US);
+    pthread_mutex_lock(&l->mutex);
+    for (struct beginner **at = &l->beginners; *at; at = &(*at)->next) {
+        if (*at == &me) {
+            *at = me.next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&l->mutex);
+    (void)told;
+}
+
+/* --- the thread --- */
+
+/* With the mutex held. */
+static void tell_beginners(struct vk_listener *l)
+{
+    for (struct beginner *b = l->beginners; b; b = b->next)
+        parker_wake(&b->parker);
+    l->beginners = NULL;
+}
+
+static void lose_connection(struct vk_listener *l)
+{
+    vk_conn_close(l->conn);
+    l->conn = NULL;
+    l->connect_at_us = vk_now_us() + RECONNECT_US;
+    pthread_mutex_lock(&l->mutex);
+    l->hears = false;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* Any node of a cluster passes on what is published on another. */
+static belay_rc connect_any(struct vk_listener *l, int64_t deadline_us)
+{
+    struct vk_store *s = l->s;
+    belay_rc rc = BELAY_UNAVAILABLE;
+
+    for (size_t i = 0; rc && vk_now_us() < deadline_us; i++) {
+        pthread_mutex_lock(&s->nodes_mutex);
+        const struct vk_node *n = i < s->n_nodes ? s->nodes[i] : NULL;
+        pthread_mutex_unlock(&s->nodes_mutex);
+        if (!n)
+            break;
+        rc = vk_conn_open(s, n->host, n->port, deadline_us, &l->conn, NULL);
+    }
+    return rc;
+}
+
+static belay_rc subscribe(struct vk_listener *l, int64_t deadline_us)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct vk_reply reply = { .kind = VK_NIL };
+    struct vk_request r;
+    belay_rc rc = connect_any(l, deadline_us);
+
+    vk_request_init(&r, &arena);
+    vk_command(&r, 2, "SUBSCRIBE");
+    vk_arg_str(&r, l->channel);
+    if (rc == BELAY_OK)
+        rc = vk_conn_call(l->conn, &r, &reply, deadline_us, NULL);
+    if (rc == BELAY_OK && reply.kind != VK_ARRAY)
+        rc = BELAY_DENIED;
+    return rc;
+}
+
+/* Connected again, nobody knows what was missed: everybody looks. */
+static void wake_all(struct vk_listener *l)
+{
+    for (unsigned i = 0; i < BUCKETS; i++)
+        wake_post_bucket(l->s->d.hub, i, BUCKETS);
+}
+
+static void keep_hearing(struct vk_listener *l)
+{
+    pthread_mutex_lock(&l->mutex);
+    bool wanted = l->wanted;
+    pthread_mutex_unlock(&l->mutex);
+    if (!wanted || l->conn || vk_now_us() < l->connect_at_us)
+        return;
+    belay_rc rc = subscribe(l, vk_now_us() + CONNECT_US);
+    if (rc)
+        lose_connection(l);
+    else
+        wake_all(l); /* before those come who have missed nothing */
+    pthread_mutex_lock(&l->mutex);
+    l->hears = rc == BELAY_OK;
+    l->deaf = rc == BELAY_DENIED;
+    l->wanted = !l->deaf;
+    tell_beginners(l); /* also that nothing will be heard */
+    pthread_mutex_unlock(&l->mutex);
+}
+
+/* ["message", channel, "<process> <bucket>"] */
+static void hear(struct vk_listener *l, const struct vk_reply *message)
+{
+    struct bytes text = message->kind == VK_ARRAY && message->n == 3 ? message->sub[2].b
+                                                                     : bytes_str("");
+    int64_t bucket = -1;
+
+    if (text.len <= PROCESS_LEN + 1 ||
+        memcmp(text.ptr, l->process, PROCESS_LEN) == 0 || /* they are awake */
+        !bytes_to_i64(bytes_of(text.ptr + PROCESS_LEN + 1, text.len - PROCESS_LEN - 1),
+                      &bucket) ||
+        bucket < 0 || bucket >= BUCKETS)
+        return;
+    wake_post_bucket(l->s->d.hub, (unsigned)bucket, BUCKETS);
+}
+
+/* Hangs up if there has been nobody to wake for a while.  Who begins to wait from here on
+ * finds that nobody hears. */
+static void hang_up_idle(struct vk_listener *l)
+{
+    if (wake_hub_listens(l->s->d.hub))
+        return;
+    pthread_mutex_lock(&l->mutex);
+    bool idle = vk_now_us() - l->waited_us > HANG_UP_US;
+    if (idle)
+        l->hears = l->wanted = false;
+    pthread_mutex_unlock(&l->mutex);
+    if (!idle)
+        return;
+    vk_conn_close(l->conn);
+    l->conn = NULL;
+    l->connect_at_us = 0;
+}
+
+static void hear_all(struct vk_listener *l)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    belay_rc rc = BELAY_OK;
+
+    while (rc == BELAY_OK) {
+        struct vk_reply message = { .kind = VK_NIL };
+        struct vk_sink sink = { .arena = &arena, .reply = &message };
+        rc = vk_conn_take(l->conn, &sink, 0, NULL);
+        if (rc == BELAY_OK)
+            hear(l, &message);
+        arena_reset(&arena);
+    }
+    if (rc != BELAY_TIMEOUT)
+        lose_connection(l);
+    else
+        hang_up_idle(l);
+}
+
+/* Until the bell rings, somebody calls, or it is time to connect again. */
+static void sleep_on(struct vk_listener *l)
+{
+    struct pollfd p[2] = { { .fd = l->bell, .events = POLLIN },
+                           { .fd = l->conn ? l->conn->fd : -1, .events = POLLIN } };
+    uint64_t rung;
+    int ms = -1;
+
+    pthread_mutex_lock(&l->mutex);
+    bool wanted = l->wanted;
+    pthread_mutex_unlock(&l->mutex);
+    if (wanted && !l->conn) {
+        int64_t left_us = l->connect_at_us - vk_now_us();
+        ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
+    }
+    (void)poll(p, 2, ms);
+    if ((p[0].revents & POLLIN) && read(l->bell, &rung, sizeof(rung)) < 0)
+        return;
+    if (l->conn && p[1].revents)
+        hear_all(l);
+}
+
+static void *listen_thread(void *arg)
+{
+    struct vk_listener *l = arg;
+
+    for (;;) {
+        pthread_mutex_lock(&l->mutex);
+        bool stop = l->stop;
+        pthread_mutex_unlock(&l->mutex);
+        if (stop)
+            return NULL;
+        keep_hearing(l);
+        sleep_on(l);
+    }
+}
+
+/* --- its life --- */
+
+static belay_rc name_listener(struct vk_listener *l, struct belay_error *err)
+{
+    uint8_t id[PROCESS_LEN / 2];
+    belay_rc rc = random_bytes(&l->s->config.random, id, sizeof(id), err);
+
+    if (rc)
+        return rc;
+    hex_encode(bytes_of(id, sizeof(id)), l->process);
+    (void)snprintf(l->channel, sizeof(l->channel), "%s:wake:%u", l->s->options.prefix,
+                   l->s->options.database);
+    return BELAY_OK;
+}
+
+belay_rc vk_listener_open(struct vk_store *s, struct belay_error *err)
+{
+    struct vk_listener *l = calloc(1, sizeof(*l));
+
+    if (!l)
+        return err_no_memory(err, "wake-ups");
+    l->s = s;
+    (void)pthread_mutex_init(&l->mutex, NULL);
+    belay_rc rc = name_listener(l, err);
+    l->bell = rc ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (rc == BELAY_OK &&
+        (l->bell < 0 || pthread_create(&l->thread, NULL, listen_thread, l)))
+        rc = err_set(err, BELAY_UNAVAILABLE, "valkey: no thread for wake-ups");
+    if (rc) {
+        if (l->bell >= 0)
+            (void)close(l->bell);
+        (void)pthread_mutex_destroy(&l->mutex);
+        free(l);
+        return rc;
+    }
+    s->listener = l;
+    wake_hub_on_listen(s->d.hub, begin_waiting, l);
+    return BELAY_OK;
+}
+
+void vk_listener_close(struct vk_store *s)
+{
+    struct vk_listener *l = s->listener;
+
+    if (!l)
+        return;
+    wake_hub_on_listen(s->d.hub, NULL, NULL);
+    pthread_mutex_lock(&l->mutex);
+    l->stop = true;
+    pthread_mutex_unlock(&l->mutex);
+    ring(l);
+    (void)pthread_join(l->thread, NULL);
+    vk_conn_close(l->conn);
+    (void)close(l->bell);
+    (void)pthread_mutex_destroy(&l->mutex);
+    free(l);
+    s->listener = NULL;
+}
