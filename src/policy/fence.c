@@ -16,11 +16,13 @@ belay_rc fence_next(int64_t last, int64_t floor, int64_t epoch, int64_t *out)
     return BELAY_OK;
 }
 
-enum life_verdict life_judge(struct bytes stored, struct bytes now, bool restarted)
+enum life_verdict life_judge(const struct life_facts *f)
 {
-    if (now.len == 0 || bytes_eq(stored, now))
+    if (f->now.len == 0 || bytes_eq(f->stored, f->now))
         return LIFE_SAME;
-    if (stored.len == 0)
+    if (f->stored.len == 0)
         return LIFE_FIRST;
-    return restarted ? LIFE_RESTARTED : LIFE_FOREIGN;
+    return f->restarted && f->started_at_ms >= f->mark_ms - LIFE_CLOCK_MS
+               ? LIFE_RESTARTED
+               : LIFE_FOREIGN;
 }

@@ -48,7 +48,17 @@ enum life_verdict {
     LIFE_FOREIGN,   /* nothing is granted until somebody raises it */
 };
 
-/* stored: as it was known last (empty: never); now: empty where a store has only one. */
-enum life_verdict life_judge(struct bytes stored, struct bytes now, bool restarted);
+struct life_facts {
+    struct bytes stored;   /* as it was known last; empty: never */
+    struct bytes now;      /* empty where a store has only one */
+    bool restarted;        /* it says that it began with a start on its own data */
+    int64_t started_at_ms; /* when */
+    int64_t mark_ms; /* the last one still worked then: who already ran is not that one,
+                        started again */
+};
+
+#define LIFE_CLOCK_MS 1000 /* so much may clocks be off */
+
+enum life_verdict life_judge(const struct life_facts *f);
 
 #endif /* POLICY_FENCE_H */

@@ -59,11 +59,11 @@ belay_rc driver_now_ms(struct driver *d, void *attempt, const struct belay_clock
     return BELAY_OK;
 }
 
-belay_rc driver_lineage(struct driver *d, void *attempt, struct lineage *out,
-                        struct belay_error *err)
+belay_rc driver_lineage(struct driver *d, void *attempt, struct bytes known,
+                        struct lineage *out, struct belay_error *err)
 {
     *out = (struct lineage){ .restarted = false };
-    return d->ops->lineage ? d->ops->lineage(d, attempt, out, err) : BELAY_OK;
+    return d->ops->lineage ? d->ops->lineage(d, attempt, known, out, err) : BELAY_OK;
 }
 
 belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,

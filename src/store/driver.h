@@ -92,8 +92,9 @@ typedef void finding_report(void *arg, const struct finding *f);
  * server says so after a restart.  What was acknowledged in the last one may be gone. */
 #define LIFE_MAX 64
 struct lineage {
-    char life[LIFE_MAX]; /* empty: there is only one */
-    bool restarted; /* it began with a restart, on the data that was written down */
+    char life[LIFE_MAX];   /* empty: there is only one */
+    bool restarted;        /* it began with a start on the data that was written down */
+    int64_t started_at_ms; /* when it did, by the server's clock */
 };
 
 struct wake_hub;
@@ -130,10 +131,11 @@ struct driver_ops {
     belay_rc (*now_ms)(struct driver *d, void *attempt, int64_t *out,
                        struct belay_error *err);
 
-    /* The life that the attempt is in: it commits in no other (a conflict).  NULL: there is
+    /* The life that the attempt is in: it commits in no other (a conflict).  `known` is the
+     * one that is thought of: if it is another, the server itself is asked.  NULL: there is
      * only one. */
-    belay_rc (*lineage)(struct driver *d, void *attempt, struct lineage *out,
-                        struct belay_error *err);
+    belay_rc (*lineage)(struct driver *d, void *attempt, struct bytes known,
+                        struct lineage *out, struct belay_error *err);
 
     /* Everything in a namespace, in an order that is the same on every driver: kind,
      * then row type name and key, or name and (rank, member), sequence, position or
@@ -192,8 +194,8 @@ void driver_wake(struct driver *d, struct bytes ns, struct bytes topic);
 MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 const struct belay_clock *clock, int64_t *out,
                                 struct belay_error *err);
-MUST_USE belay_rc driver_lineage(struct driver *d, void *attempt, struct lineage *out,
-                                 struct belay_error *err);
+MUST_USE belay_rc driver_lineage(struct driver *d, void *attempt, struct bytes known,
+                                 struct lineage *out, struct belay_error *err);
 MUST_USE belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit,
                               void *arg, struct belay_error *err);
 /* `unavailable`, reason erase, when the driver cannot. */

@@ -352,12 +352,12 @@ static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
     return driver_now_ms(s->inner, inner_attempt(attempt), &s->clock, out, err);
 }
 
-static belay_rc fault_lineage(struct driver *d, void *attempt, struct lineage *out,
-                              struct belay_error *err)
+static belay_rc fault_lineage(struct driver *d, void *attempt, struct bytes known,
+                              struct lineage *out, struct belay_error *err)
 {
     struct faulty *s = (struct faulty *)d;
 
-    return driver_lineage(s->inner, inner_attempt(attempt), out, err);
+    return driver_lineage(s->inner, inner_attempt(attempt), known, out, err);
 }
 
 /* The inner driver, with those commits under way that are due by now. */

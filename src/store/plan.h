@@ -60,6 +60,9 @@ struct effect {
             int64_t ver;
             const struct value *v; /* all columns, key columns included */
             uint64_t changed;      /* bit per column; PUT only */
+            uint64_t
+                same; /* of these, columns that the guarded version has just so: they
+                              need not be written */
         } row;
         struct {
             struct row_ref ref;

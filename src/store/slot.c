@@ -78,8 +78,9 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
         .row = { .ref = ref,
                  .ver = s->ver + 1,
                  .v = v,
-                 .changed = (1U << SLOT_N) | (1U << SLOT_ABORTED) |
-                            (1U << SLOT_TOUCHED_AT_MS) },
+                 .changed =
+                     (1U << SLOT_N) | (1U << SLOT_ABORTED) | (1U << SLOT_TOUCHED_AT_MS),
+                 .same = touch ? 0 : 1U << SLOT_TOUCHED_AT_MS },
     };
     if (touch)
         plan->effects[plan->n_effects++] = (struct effect){

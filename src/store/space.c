@@ -250,7 +250,7 @@ static belay_rc found_body(struct txn *t, void *arg)
     if (!rc)
         rc = txn_now(t, &now_ms);
     if (!rc)
-        rc = txn_lineage(t, &lineage);
+        rc = txn_lineage(t, bytes_of(NULL, 0), &lineage);
     if (rc)
         return rc;
 
@@ -363,9 +363,9 @@ belay_rc txn_wall(struct txn *t, int64_t *out_ms)
     return rc ? txn_broken(t, rc) : BELAY_OK;
 }
 
-belay_rc txn_lineage(struct txn *t, struct lineage *out)
+belay_rc txn_lineage(struct txn *t, struct bytes known, struct lineage *out)
 {
-    belay_rc rc = driver_lineage(t->driver, t->attempt, out, &t->err);
+    belay_rc rc = driver_lineage(t->driver, t->attempt, known, out, &t->err);
 
     return rc ? txn_broken(t, rc) : BELAY_OK;
 }

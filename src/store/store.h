@@ -78,7 +78,7 @@ void space_clock_restart(struct space *sp, int64_t mark_ms);
  * Unlike txn_now it has no part in the mark that goes along with the commit. */
 struct txn;
 /* In a body: which life of its server the store is in (driver.h). */
-MUST_USE belay_rc txn_lineage(struct txn *t, struct lineage *out);
+MUST_USE belay_rc txn_lineage(struct txn *t, struct bytes known, struct lineage *out);
 MUST_USE belay_rc txn_wall(struct txn *t, int64_t *out_ms);
 
 /* A new id, from this store's mint and the space's time. */

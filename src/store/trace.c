@@ -172,12 +172,12 @@ static void trace_notify(struct driver *d, struct bytes ns, struct bytes topic)
     t->inner->ops->notify(t->inner, ns, topic);
 }
 
-static belay_rc trace_lineage(struct driver *d, void *attempt, struct lineage *out,
-                              struct belay_error *err)
+static belay_rc trace_lineage(struct driver *d, void *attempt, struct bytes known,
+                              struct lineage *out, struct belay_error *err)
 {
     struct trace *t = (struct trace *)d;
 
-    return driver_lineage(t->inner, inner_attempt(attempt), out, err);
+    return driver_lineage(t->inner, inner_attempt(attempt), known, out, err);
 }
 
 static belay_rc trace_now_ms(struct driver *d, void *attempt, int64_t *out,

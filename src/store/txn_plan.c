@@ -31,6 +31,18 @@ static const struct value *inserted_values(struct txn *t, const struct txn_row *
 }
 
 /* The effect of one row, if it has one. */
+/* Columns that were put as they were read. */
+static uint64_t same_columns(const struct txn_row *r)
+{
+    uint64_t same = 0;
+
+    for (unsigned i = 0; i < r->ref.type->n_columns; i++) {
+        if ((r->changed >> i & 1) && value_eq(&r->base->v[i], &r->cur->v[i]))
+            same |= UINT64_C(1) << i;
+    }
+    return same;
+}
+
 static belay_rc row_effect(struct txn *t, const struct txn_row *r, struct plan *plan)
 {
     struct effect *e = &plan->effects[plan->n_effects];
@@ -52,6 +64,7 @@ static belay_rc row_effect(struct txn *t, const struct txn_row *r, struct plan *
         e->row.ver = r->base->ver + 1;
         e->row.v = r->cur->v;
         e->row.changed = r->changed;
+        e->row.same = same_columns(r);
         break;
     case ROW_DELETED:
         if (!r->base)

@@ -3,9 +3,23 @@
 #include "policy/fence.h"
 #include "work/audit.h"
 
-static enum life_verdict judge(const struct row *row, const struct lineage *now)
+/* Which life it is, and what that means for the epoch that the row has. */
+static belay_rc judge(struct txn *t, const struct row *row, struct lineage *now,
+                      enum life_verdict *out)
 {
-    return life_judge(row_bytes(row, EPOCH_LIFE), bytes_str(now->life), now->restarted);
+    struct life_facts f = { .stored = row_bytes(row, EPOCH_LIFE) };
+    const struct row *clock = NULL;
+    belay_rc rc = txn_lineage(t, f.stored, now);
+
+    f.now = bytes_str(now->life);
+    f.restarted = now->restarted;
+    f.started_at_ms = now->started_at_ms;
+    if (rc == BELAY_OK && now->restarted && life_judge(&f) != LIFE_SAME)
+        rc = txn_get(t, &row_clock, NULL, &clock);
+    if (clock)
+        f.mark_ms = row_i64(clock, CLOCK_MARK_MS, 0);
+    *out = life_judge(&f);
+    return rc;
 }
 
 static belay_rc show_body(struct txn *t, void *arg)
@@ -18,12 +32,11 @@ static belay_rc show_body(struct txn *t, void *arg)
 
     *out = (struct epoch_info){ .raised_at_ms = -1 };
     belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
-    if (rc == BELAY_OK)
-        rc = txn_lineage(t, &lineage);
+    if (rc == BELAY_OK && rows[0])
+        rc = judge(t, rows[0], &lineage, &out->life);
     if (rc)
         return rc;
     if (rows[0]) {
-        out->life = judge(rows[0], &lineage);
         out->epoch = row_i64(rows[0], EPOCH_EPOCH, 0);
         out->raised_at_ms = row_i64(rows[0], EPOCH_RAISED_AT_MS, -1);
         out->reason = row_bytes(rows[0], EPOCH_REASON);
@@ -52,7 +65,8 @@ belay_rc epoch_raise_in(struct txn *t, struct bytes reason, int64_t at_ms,
     struct lineage lineage;
     belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
     if (rc == BELAY_OK)
-        rc = txn_lineage(t, &lineage);
+        rc = txn_lineage(t, row ? row_bytes(row, EPOCH_LIFE) : bytes_of(NULL, 0),
+                         &lineage);
     if (rc)
         return rc;
 
@@ -147,10 +161,9 @@ belay_rc epoch_in(struct txn *t, int64_t *out)
 {
     const struct row *row;
     struct lineage lineage;
+    enum life_verdict verdict;
     belay_rc rc = txn_get(t, &row_epoch, NULL, &row);
 
-    if (rc == BELAY_OK)
-        rc = txn_lineage(t, &lineage);
     if (rc)
         return rc;
     *out = row ? row_i64(row, EPOCH_EPOCH, 0) : 0;
@@ -159,8 +172,11 @@ belay_rc epoch_in(struct txn *t, int64_t *out)
                         (long long)*out);
     if (!row)
         return BELAY_OK;
+    rc = judge(t, row, &lineage, &verdict);
+    if (rc)
+        return rc;
     const struct change known = { EPOCH_LIFE, value_str(lineage.life) };
-    switch (judge(row, &lineage)) {
+    switch (verdict) {
     case LIFE_SAME:
         break;
     case LIFE_FIRST:

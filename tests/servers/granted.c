@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "cli.h"
-#include "policy/fence.h"
 
 #define LEASE_MS ((int64_t)60000)
 

@@ -57,25 +57,32 @@ static void every_fence_fits_a_json_number(struct tap *t)
 /* clang-format off */
 static const struct {
     const char *name, *stored, *now; bool restarted; enum life_verdict want;
+    int64_t mark_ms; /* it was started at 5000 */
 } lives[] = {
-    { "a store that has only one life",                  "",  "",  false, LIFE_SAME },
-    { "one that had another before it was moved there",  "a", "",  false, LIFE_SAME },
-    { "the life that is known",                          "a", "a", false, LIFE_SAME },
-    { "the life that is known, of a restarted server",   "a", "a", true,  LIFE_SAME },
-    { "none is known yet",                               "",  "a", false, LIFE_FIRST },
-    { "none is known yet, and it was restarted",         "",  "a", true,  LIFE_FIRST },
-    { "another life, after a restart",                   "a", "b", true,  LIFE_RESTARTED },
-    { "another life, after a failover",                  "a", "b", false, LIFE_FOREIGN },
-    { "a life that begins like the known one",           "a", "ab", false, LIFE_FOREIGN },
-    { "a life that the known one begins with",           "ab", "a", false, LIFE_FOREIGN },
+    { "a store that has only one life",                  "",  "",  false, LIFE_SAME, 0 },
+    { "one that had another before it was moved there",  "a", "",  false, LIFE_SAME, 0 },
+    { "the life that is known",                          "a", "a", false, LIFE_SAME, 0 },
+    { "the life that is known, of a restarted server",   "a", "a", true,  LIFE_SAME, 0 },
+    { "none is known yet",                               "",  "a", false, LIFE_FIRST, 0 },
+    { "none is known yet, and it was restarted",         "",  "a", true,  LIFE_FIRST, 0 },
+    { "another life, after a restart",                   "a", "b", true,  LIFE_RESTARTED, 4000 },
+    { "a restart while the clock was set back a little",  "a", "b", true,  LIFE_RESTARTED, 6000 },
+    { "one that already ran when the last one worked",    "a", "b", true,  LIFE_FOREIGN, 6001 },
+    { "another life, after a failover",                  "a", "b", false, LIFE_FOREIGN, 0 },
+    { "a life that begins like the known one",           "a", "ab", false, LIFE_FOREIGN, 0 },
+    { "a life that the known one begins with",           "ab", "a", false, LIFE_FOREIGN, 0 },
 };
 /* clang-format on */
 
 static void lives_by_table(struct tap *t)
 {
     for (size_t i = 0; i < COUNT_OF(lives); i++) {
-        enum life_verdict got = life_judge(bytes_str(lives[i].stored),
-                                           bytes_str(lives[i].now), lives[i].restarted);
+        const struct life_facts f = { .stored = bytes_str(lives[i].stored),
+                                      .now = bytes_str(lives[i].now),
+                                      .restarted = lives[i].restarted,
+                                      .started_at_ms = 5000,
+                                      .mark_ms = lives[i].mark_ms };
+        enum life_verdict got = life_judge(&f);
         if (!TAP_EQ(t, got, lives[i].want))
             printf("# row: %s\n", lives[i].name);
     }

@@ -10,7 +10,8 @@
         "+zcount", "+zmscore", "+zrange", "+zrank", "+zrem", "+zremrangebyscore",   \
         "+zrevrange", "+zscore", "+time", "+fcall", "+fcall_ro", "+multi", "+exec", \
         "+ping", "+info", "+select", "+wait", "+client|setname", "+config|get",     \
-        "+cluster|slots", "+function|load", "+function|list", "+publish", "+subscribe"
+        "+cluster|slots", "+function|load", "+function|list", "+publish",           \
+        "+subscribe", "+bgrewriteaof"
 
 /* And one that only looks. */
 #define READER                                                                 \

@@ -159,6 +159,35 @@ static bool wait_until_copied(const char *url)
     return ok;
 }
 
+/* A copy of its data is somebody's who reads along: the server has lost nothing. */
+static void copied(struct tap *t)
+{
+    CLEANUP(grantee_close) struct grantee before = { .t = t };
+    CLEANUP(grantee_close) struct grantee after = { .t = t };
+    char host[REDIS_HOST_MAX];
+
+    if (!serve(t, "--replica") ||
+        !TAP_OK(t, redis_test_run(server.word[1], "REPLICAOF NO ONE")) ||
+        !TAP_OK(t, restart("kill")) || !grantee_open(&before, t, server.word[0]))
+        return;
+    const struct belay_claim *old = grantee_claim(&before);
+    int64_t epoch = grantee_epoch(&before);
+    int master = redis_test_port(server.word[0], host);
+    if (!TAP_OK(t, redis_test_run(server.word[1], "REPLICAOF %s %d", host, master)) ||
+        !TAP_OK(t, wait_until_says(server.word[1], "master_link_status:up")) ||
+        !grantee_open(&after, t, server.word[0]))
+        return;
+    const struct belay_claim *a = grantee_claim(&after), *b = grantee_claim(&before);
+    if (!TAP_OK(t, old) || !TAP_OK(t, a) || !TAP_OK(t, b))
+        return;
+    TAP_EQ(t, fence_epoch(a->fence), epoch);
+    TAP_EQ(t, fence_epoch(b->fence), epoch);
+    TAP_EQ(t, grantee_epoch(&after), epoch);
+    grantee_stands(&before, old);
+    grantee_stands(&before, a);
+    grantee_stands(&after, b);
+}
+
 /* Refused, until somebody says that it is right; then everything goes on above. */
 static void check_taken_over(struct grantee *g, const struct belay_claim *old)
 {
@@ -225,6 +254,7 @@ int main(int argc, char **argv)
         { "epoch: a restarted server knows no holder of before", comes_back },
         { "epoch: it is raised by each restart", again_and_again },
         { "epoch: a lost connection raises nothing", only_a_connection },
+        { "epoch: a first replica raises nothing", copied },
         { "epoch: a promoted replica grants nothing until it is raised", promoted },
         { "epoch: a server that is a master again grants nothing until it is raised",
           promoted_again },

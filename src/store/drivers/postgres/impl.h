@@ -289,8 +289,8 @@ void pg_line_answer(struct pg_waiter *w); /* it may be gone then */
 
 /* Asks a new connection for the server's timeline. */
 MUST_USE belay_rc pg_learn_life(struct pg_conn *c, struct belay_error *err);
-belay_rc pg_life(struct driver *d, void *attempt, struct lineage *out,
-                 struct belay_error *err);
+belay_rc pg_life(struct driver *d, void *attempt, struct bytes known,
+                 struct lineage *out, struct belay_error *err);
 
 /* --- schema.c --- */
 

@@ -46,12 +46,13 @@ belay_rc pg_learn_life(struct pg_conn *c, struct belay_error *err)
     return rc;
 }
 
-belay_rc pg_life(struct driver *d, void *attempt, struct lineage *out,
-                 struct belay_error *err)
+belay_rc pg_life(struct driver *d, void *attempt, struct bytes known,
+                 struct lineage *out, struct belay_error *err)
 {
     struct pg_store *s = (struct pg_store *)d;
 
     (void)attempt;
+    (void)known; /* a connection ends with its server */
     (void)err;
     pthread_mutex_lock(&s->life_mutex);
     (void)snprintf(out->life, sizeof(out->life), "%s%s", s->life[0] ? "timeline " : "",

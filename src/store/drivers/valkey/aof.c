@@ -2,9 +2,9 @@
  *
  * A server that finds the end of its append-only file torn drops what is not whole and goes
  * on (aof-load-truncated).  Where the tear is inside a transaction, 7.0 keeps the beginning
- * of that transaction: what is added behind it, acknowledged and on disk, is thrown away by
- * the next start.  Nobody can ask whether that has happened, so the log is rewritten once
- * after every start. */
+ * of that transaction, and the next start takes what was added behind it, acknowledged and
+ * on disk, for the rest.  Nobody can ask whether that has happened, so the log is rewritten
+ * once after every start. */
 #include "store/drivers/valkey/net.h"
 
 #define PATIENCE_US ((int64_t)2000000)

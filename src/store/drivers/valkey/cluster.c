@@ -196,23 +196,39 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns)
     return generation;
 }
 
-/* X10: where data is only written down as it comes, a restart keeps what was acknowledged
- * (or its end is cut off); the second id is that of the master before a promotion. */
-belay_rc vk_life(struct driver *d, void *attempt, struct lineage *out,
-                 struct belay_error *err)
+/* Asks the node of the namespace once more who it is. */
+static belay_rc meet_again(struct vk_store *s, struct bytes ns, struct belay_error *err)
 {
+    int64_t deadline_us = vk_now_us() + s->request_timeout_us;
+    struct vk_node *n = NULL;
+    belay_rc rc = vk_node_of(s, ns, deadline_us, &n, err);
+
+    return rc ? rc : vk_node_meet(n, deadline_us, err);
+}
+
+/* X10.  A server may have been somebody else's replica while nobody asked it: before it is
+ * taken for another one it is met again. */
+belay_rc vk_life(struct driver *d, void *attempt, struct bytes known,
+                 struct lineage *out, struct belay_error *err)
+{
+    struct vk_store *s = (struct vk_store *)d;
     struct vk_attempt *at = attempt;
     struct vk_lineage line;
     uint64_t generation = 0;
-    belay_rc rc = vk_lineage((struct vk_store *)d, at->ns, &line, &generation, err);
+    belay_rc rc = vk_lineage(s, at->ns, &line, &generation, err);
 
     if (rc)
         return rc;
-    (void)snprintf(out->life, sizeof(out->life), "%s", line.replid);
-    out->restarted = strspn(line.replid2, "0") == strlen(line.replid2);
+    vk_life_of(&line, out);
+    if (known.len > 0 && !bytes_eq(known, bytes_str(out->life))) {
+        rc = meet_again(s, at->ns, err);
+        if (rc == BELAY_OK)
+            rc = vk_lineage(s, at->ns, &line, &generation, err);
+        vk_life_of(&line, out);
+    }
     if (at->generation == 0)
         at->generation = generation;
-    return BELAY_OK;
+    return rc;
 }
 
 belay_rc vk_lineage(struct vk_store *s, struct bytes ns, struct vk_lineage *out,

@@ -256,8 +256,7 @@ static belay_rc run(struct vk_plan *p, struct vk_attempt *at,
     if (rc && reached == VK_NOTHING_SENT)
         return rc;
     if (rc)
-        return err_set(err, BELAY_UNKNOWN_OUTCOME,
-                       "valkey: the connection was lost during the commit");
+        return err_reason(err, BELAY_UNKNOWN_OUTCOME, why.reason, "%s", why.message);
     if (reply.kind != VK_ERROR)
         at->holds = NULL; /* given back, whatever the answer is */
     return conclude(p, &reply, result, err);

@@ -108,10 +108,11 @@ void vk_post(struct vk_store *s, struct bytes ns, struct vk_request *r);
 belay_rc vk_reply_error(const struct vk_reply *reply, const char *what,
                         struct belay_error *err);
 
-/* A server's life, as it tells it: a restart changes run_id and replid, a promotion makes
- * the old replid the second. */
+/* A server's life, as it tells it: a restart changes run_id, a promotion makes the old
+ * replid the second. */
 struct vk_lineage {
     char replid[41], replid2[41], run_id[41];
+    int64_t started_at_ms;
 };
 
 /* What the node of the namespace said when its present connections were made (one is made
@@ -200,8 +201,8 @@ void vk_end(struct driver *d, void *attempt);
  * told by the monotonic clock in between. */
 belay_rc vk_now_ms(struct driver *d, void *attempt, int64_t *out,
                    struct belay_error *err);
-belay_rc vk_life(struct driver *d, void *attempt, struct lineage *out,
-                 struct belay_error *err);
+belay_rc vk_life(struct driver *d, void *attempt, struct bytes known,
+                 struct lineage *out, struct belay_error *err);
 belay_rc vk_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
                  struct belay_error *err);
 belay_rc vk_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,

@@ -312,16 +312,56 @@ local function check_rest(base, args, i)
   return n, results, entries_at
 end
 
+-- Whether rows that nobody has yet are there: one question for many.
+local function are_there(keys, n)
+  for first = 1, n, 1000 do
+    local last = first + 999 < n and first + 999 or n
+    if call('EXISTS', spread(keys, first, last)) > 0 then
+      return true
+    end
+  end
+  return false
+end
+
+-- The guards of puts, one after the other: where the puts end, and the first guard that
+-- does not hold.
+local function find_failed_put(args, n)
+  local i = 2
+  for g = 1, n do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + 1] then
+      return i, g
+    end
+    i = i + 3 + args[i + 2]
+  end
+  return i
+end
+
+-- The same answer, sooner where all of them hold.
+local function check_puts(args, n)
+  local i, new, n_new, good = 2, {}, 0, true
+  for _ = 1, n do
+    if args[i + 1] == '0' then
+      n_new = n_new + 1
+      new[n_new] = args[i]
+    elseif call('HGET', args[i], 'ver') ~= args[i + 1] then
+      good = false
+      break
+    end
+    i = i + 3 + args[i + 2]
+  end
+  if good and (n_new == 0 or not are_there(new, n_new)) then
+    return i
+  end
+  return find_failed_put(args, n)
+end
+
 -- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
 -- feeds.  g > 0: guard g does not hold.  { 'shapes' or 'counters', ... }: refused, and what
 -- is stored.
 local function run(base, args, n_put, n_delete, n_guard, n_null, n_index, n_rest)
-  local i = 2
-  for g = 1, n_put do
-    if (call('HGET', args[i], 'ver') or '0') ~= args[i + 1] then
-      return g
-    end
-    i = i + 3 + args[i + 2]
+  local i, failed = check_puts(args, n_put)
+  if failed then
+    return failed
   end
   local n_keys, keys_at = n_delete + n_guard, i
   for g = 1, n_keys do
@@ -608,11 +648,27 @@ local function read_scan(keys, args)
     i = i + 2
   end
   s.indexes = i
-  s.own = own_holds(args, i + n_index, n_own)
+  s.own = n_own > 0 and own_holds(args, i + n_index, n_own) or {}
   s.step = n_index == 1 and limit or 64
   s.step = s.step < limit and s.step or limit
   s.step = s.step < 1000 and s.step or 1000
   return s, n_index, limit, hold_ms
+end
+
+-- A scan of one index from one end of its range, holding nothing: one question.
+local function scan_one(s, key, limit)
+  local got
+  if s.descending then
+    got = call('ZRANGE', key, s.max, s.min, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES')
+  else
+    got = call('ZRANGE', key, s.min, s.max, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+  end
+  local out, n = {}, 0
+  for k = 1, #got, 2 do
+    out[n + 1], out[n + 2], out[n + 3] = 1, got[k], got[k + 1]
+    n = fetch(s, got[k], out, n + 3)
+  end
+  return out
 end
 
 -- Hits, one behind the other: number of the index, member, rank, rows.
@@ -621,6 +677,9 @@ local function scan(keys, args, holds)
     look_up()
   end
   local s, n_index, limit, hold_ms = read_scan(keys, args)
+  if n_index == 1 and not holds and not s.after_key then
+    return scan_one(s, args[s.indexes], limit)
+  end
   local now, until_ms
   if holds then
     local time = call('TIME')
@@ -632,7 +691,7 @@ local function scan(keys, args, holds)
     indexes[k] = open_index(args[s.indexes + k - 1], k, s, now)
   end
   local out, n = {}, 0
-  for _ = 1, limit do
+  for k = 1, limit do
     local x = next_index(indexes, n_index, s.descending)
     if not x then
       break
@@ -644,7 +703,7 @@ local function scan(keys, args, holds)
       x.taken[#x.taken + 1] = member
     end
     x.at = x.at + 1
-    if x.at > x.n then
+    if x.at > x.n and k < limit then
       refill(x, s)
     end
   end

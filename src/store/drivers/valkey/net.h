@@ -173,6 +173,9 @@ void vk_node_drop(struct vk_node *n, const char *why);
 /* Forgets links that were made when it was a replica: if it is none any more, what it said
  * of itself then is not true now. */
 void vk_node_expect_master(struct vk_node *n);
+/* Asks it once more who it is. */
+MUST_USE belay_rc vk_node_meet(struct vk_node *n, int64_t deadline_us,
+                               struct belay_error *err);
 /* Commands to this node, whatever a cluster thinks. */
 MUST_USE belay_rc vk_node_ask(struct vk_node *n, struct vk_request *r,
                               struct vk_reply *replies, int64_t deadline_us,
@@ -212,6 +215,11 @@ MUST_USE belay_rc vk_library_load(struct vk_node *n, int64_t deadline_us,
 int64_t vk_library_revision(struct bytes text);
 
 /* --- open.c --- */
+
+/* The life of a server.  Its id lives as long as its process; a promotion gives it another
+ * replication id, and keeps that of the master before as the second.  (The first replica
+ * that comes gives a master another one, too: that is nothing.) */
+void vk_life_of(const struct vk_lineage *line, struct lineage *out);
 
 /* What a server says when it is met. */
 struct vk_greeting {

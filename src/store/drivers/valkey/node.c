@@ -110,20 +110,47 @@ static struct vk_link *least_waiting(const struct vk_node *n)
     return best;
 }
 
-/* With the mutex held.  A changed lineage means another life of the server: what belongs
- * to the old one is gone before anything goes out on the new one. */
+/* With the mutex held.  What belongs to another life of the server is gone before anything
+ * goes out in the new one. */
+static void enter_life(struct vk_node *n, const struct vk_greeting *said)
+{
+    struct lineage was, is;
+
+    vk_life_of(&n->lineage, &was);
+    vk_life_of(&said->lineage, &is);
+    if (strcmp(was.life, is.life) == 0 && n->replica == said->replica &&
+        n->generation > 0)
+        return;
+    drop_links(n, "the server was restarted or replaced");
+    n->lineage = said->lineage;
+    n->replica = said->replica;
+    n->generation = atomic_fetch_add(&n->s->generations, 1) + 1;
+}
+
+/* With the mutex held. */
 static void add_link(struct vk_node *n, struct vk_link *l,
                      const struct vk_greeting *said)
 {
-    if (memcmp(&n->lineage, &said->lineage, sizeof(n->lineage)) != 0 ||
-        n->replica != said->replica || n->generation == 0) {
-        drop_links(n, "the server was restarted or replaced");
-        n->lineage = said->lineage;
-        n->replica = said->replica;
-        n->generation = atomic_fetch_add(&n->s->generations, 1) + 1;
-    }
+    enter_life(n, said);
     sweep(n);
     n->links[n->n_links++] = l; /* only who connects adds one, and found room */
+}
+
+belay_rc vk_node_meet(struct vk_node *n, int64_t deadline_us, struct belay_error *err)
+{
+    struct vk_greeting said = { .replica = false };
+    struct vk_conn *c = NULL;
+    belay_rc rc = vk_conn_open(n->s, n->host, n->port, deadline_us, &c, err);
+
+    if (rc == BELAY_OK)
+        rc = vk_check_server(n->s, c, deadline_us, &said, err);
+    vk_conn_close(c);
+    if (rc)
+        return rc;
+    pthread_mutex_lock(&n->mutex);
+    enter_life(n, &said);
+    pthread_mutex_unlock(&n->mutex);
+    return BELAY_OK;
 }
 
 /* --- connecting --- */

@@ -1,4 +1,5 @@
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store/drivers/valkey/net.h"
@@ -175,6 +176,25 @@ static belay_rc check_durability(struct vk_store *s, const struct vk_reply *repl
     return BELAY_OK;
 }
 
+/* By the server's clock; a second too late at most. */
+static int64_t started_at_ms(struct bytes info)
+{
+    int64_t now_us = 0, up_s = 0;
+
+    if (!bytes_to_i64(vk_info(info, "server_time_usec"), &now_us) ||
+        !bytes_to_i64(vk_info(info, "uptime_in_seconds"), &up_s))
+        return 0; /* it counts as one that has long been running */
+    return now_us / 1000 - up_s * 1000;
+}
+
+void vk_life_of(const struct vk_lineage *line, struct lineage *out)
+{
+    *out = (struct lineage){ .started_at_ms = line->started_at_ms };
+    out->restarted = strspn(line->replid2, "0") == strlen(line->replid2);
+    (void)snprintf(out->life, sizeof(out->life), "%.20s%s%s", line->run_id,
+                   out->restarted ? "" : "-", out->restarted ? "" : line->replid);
+}
+
 static belay_rc check_info(struct vk_store *s, struct bytes info,
                            struct vk_greeting *out, struct belay_error *err)
 {
@@ -198,6 +218,7 @@ static belay_rc check_info(struct vk_store *s, struct bytes info,
     copy_id(info, "master_replid", out->lineage.replid);
     copy_id(info, "master_replid2", out->lineage.replid2);
     copy_id(info, "run_id", out->lineage.run_id);
+    out->lineage.started_at_ms = started_at_ms(info);
     return BELAY_OK;
 }
 

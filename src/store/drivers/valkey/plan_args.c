@@ -78,6 +78,12 @@ static void add_value(struct vk_args *l, const struct value *v)
         vk_add(l, v->b);
 }
 
+/* Columns that a put writes; counters and keys are never among them. */
+static uint64_t written(const struct effect *e)
+{
+    return e->kind == EFFECT_INSERT ? UINT64_MAX : e->row.changed & ~e->row.same;
+}
+
 /* Columns that become NULL lose their field. */
 static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *e)
 {
@@ -85,14 +91,14 @@ static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *
     size_t n = 0;
 
     for (unsigned i = type->n_key; i < type->n_columns; i++)
-        n += (e->row.changed >> i & 1) && e->row.v[i].kind == VALUE_NULL;
+        n += (written(e) >> i & 1) && e->row.v[i].kind == VALUE_NULL;
     if (n == 0)
         return;
     p->n_nulls++;
     vk_add(&p->nulls, key);
     vk_add_i64(&p->nulls, (int64_t)n);
     for (unsigned i = type->n_key; i < type->n_columns; i++) {
-        if ((e->row.changed >> i & 1) && e->row.v[i].kind == VALUE_NULL)
+        if ((written(e) >> i & 1) && e->row.v[i].kind == VALUE_NULL)
             vk_add_str(&p->nulls, type->columns[i].name);
     }
 }
@@ -100,25 +106,23 @@ static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *
 static void add_put(struct vk_plan *p, const struct guard *g, const struct effect *e)
 {
     const struct row_type *type = e->row.ref.type;
-    bool all = e->kind == EFFECT_INSERT;
     struct bytes key = vk_key_of_row(&p->keys, &e->row.ref);
     int64_t n = 2;
 
     for (unsigned i = type->n_key; i < type->n_columns; i++)
-        n += (all || (e->row.changed >> i & 1)) && e->row.v[i].kind != VALUE_NULL ? 2
-                                                                                  : 0;
+        n += (written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL ? 2 : 0;
     vk_add(&p->puts, key);
     vk_add_i64(&p->puts, g->ver);
     vk_add_i64(&p->puts, n);
     vk_add_str(&p->puts, "ver");
     vk_add_i64(&p->puts, e->row.ver);
     for (unsigned i = type->n_key; i < type->n_columns; i++) {
-        if ((all || (e->row.changed >> i & 1)) && e->row.v[i].kind != VALUE_NULL) {
+        if ((written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL) {
             vk_add_str(&p->puts, type->columns[i].name);
             add_value(&p->puts, &e->row.v[i]);
         }
     }
-    if (!all)
+    if (e->kind == EFFECT_PUT)
         add_nulls(p, key, e);
 }
 

@@ -1,7 +1,6 @@
 /* Lists of arguments, values out of answers, and the server's time. */
 #include "store/drivers/valkey/shapes.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -108,10 +107,10 @@ bool vk_rank(struct bytes score, int64_t *out)
     memcpy(text, score.ptr, score.len);
     text[score.len] = 0;
     double d = strtod(text, &end);
-    if (*end || !(fabs(d) <= (double)RANK_MAX) || d != floor(d))
+    if (*end || !(d >= -(double)RANK_MAX && d <= (double)RANK_MAX))
         return false;
     *out = (int64_t)d;
-    return true;
+    return (double)*out == d;
 }
 
 /* Digits as a u64; false: something else, or too many. */
