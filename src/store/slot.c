@@ -80,7 +80,8 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
                  .v = v,
                  .changed =
                      (1U << SLOT_N) | (1U << SLOT_ABORTED) | (1U << SLOT_TOUCHED_AT_MS),
-                 .same = touch ? 0 : 1U << SLOT_TOUCHED_AT_MS },
+                 .same = (touch ? 0U : 1U << SLOT_TOUCHED_AT_MS) |
+                         (s->aborted == aborted ? 1U << SLOT_ABORTED : 0U) },
     };
     if (touch)
         plan->effects[plan->n_effects++] = (struct effect){
@@ -194,6 +195,7 @@ static void slot_adopt(struct slot *s, const struct row *row)
     s->n = row_i64(row, SLOT_N, 0);
     s->ver = row->ver;
     s->touched_at_ms = row_i64(row, SLOT_TOUCHED_AT_MS, 0);
+    s->aborted = row_i64(row, SLOT_ABORTED, 0) != 0;
 }
 
 /* Writes the number as aborted, in an attempt of its own. */
@@ -269,6 +271,7 @@ static void advance(struct slot *s, const struct effect *own)
     s->n++;
     s->ver = own->row.ver;
     s->touched_at_ms = own->row.v[SLOT_TOUCHED_AT_MS].i;
+    s->aborted = false;
 }
 
 /* A lost reply: finds out, and says whether the slot can be used again. */

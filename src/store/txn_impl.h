@@ -25,6 +25,7 @@ struct slot {
     int64_t n;   /* number of the last commit known to be in the slot */
     int64_t ver; /* of the slot's row */
     int64_t touched_at_ms;
+    bool aborted; /* what the row says */
 };
 
 struct space {
