@@ -1,11 +1,11 @@
 /* valkey.depth - claims a second with 10^6 batches waiting in the session, against those
- * with 10^3, on Valkey or Redis.  50 callers, one claim each after the other; what was
+ * with 10^3, on Valkey or Redis.  4 callers, one claim each after the other; what was
  * claimed is given back between rounds. */
 #include "depth.h"
 #include "valkeyserver.h"
 
-#define CALLERS 50
-#define CLAIMS 16 /* of each caller a round */
+#define CALLERS 4
+#define CLAIMS 50 /* of each caller a round */
 #define ROUNDS 5
 
 struct rates {

@@ -56,6 +56,8 @@ static pid_t start_server(void *arg)
                                  "",
                                  "--maxmemory-policy",
                                  "noeviction",
+                                 "--auto-aof-rewrite-percentage",
+                                 "0", /* not in the middle of a round */
                                  NULL };
 
     (void)snprintf(port, sizeof(port), "%d", vk->port);

@@ -167,7 +167,8 @@ def _():
 def _():
     url, _ = store()
     same(ask(url, "epoch", "show"), {"namespace": "default", "epoch": 0, "fence_floor": 0,
-                                     "raised_at_ms": None, "reason": None})
+                                     "raised_at_ms": None, "reason": None,
+                                     "granting": True})
     same(ask(url, "epoch", "raise", "--reason", "restored")["epoch"], 1)
     same(ask(url, "epoch", "raise")["epoch"], 2)
     shown = ask(url, "epoch", "show")

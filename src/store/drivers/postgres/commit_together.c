@@ -11,7 +11,7 @@
 #define PLAN_BYTES 32768
 #define ALL_KEYS 512
 #define ALL_BYTES 262144
-#define TABLE (2 * ALL_KEYS)
+#define TABLE ((size_t)2 * ALL_KEYS)
 
 struct committer {
     struct pg_waiter w;
@@ -312,11 +312,12 @@ static bool is_too_late(void *arg, struct pg_waiter *w)
     return false;
 }
 
-static void answer(const struct pg_waiter *self, struct pg_waiter *all)
+/* All but who leads: it was never asleep. */
+static void answer(struct pg_waiter *all)
 {
     for (struct pg_waiter *w = all, *next; w; w = next) {
         next = w->next;
-        if (w != self)
+        if (!w->called)
             pg_line_answer(w);
     }
 }
@@ -342,8 +343,8 @@ static void lead(struct pg_store *s, struct committer *self)
     }
     struct pg_waiter *late = pg_line_take(&s->committers, NULL, is_too_late, &c);
     pg_line_leave(&s->committers);
-    answer(NULL, late);
-    answer(&self->w, all);
+    answer(late);
+    answer(all);
 }
 
 belay_rc pg_commit_together(struct pg_store *s, struct pg_attempt *at,

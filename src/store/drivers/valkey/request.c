@@ -44,11 +44,17 @@ static uint8_t *room(struct vk_request *r, size_t need)
 static uint8_t *put_head(uint8_t *at, char mark, size_t number)
 {
     char text[I64_TEXT_MAX];
-    size_t n = bytes_put_i64(text, (int64_t)number);
 
     *at++ = (uint8_t)mark;
-    memcpy(at, text, n);
-    at += n;
+    if (number < 100) { /* most lengths */
+        if (number >= 10)
+            *at++ = (uint8_t)('0' + number / 10);
+        *at++ = (uint8_t)('0' + number % 10);
+    } else {
+        size_t n = bytes_put_i64(text, (int64_t)number);
+        memcpy(at, text, n);
+        at += n;
+    }
     *at++ = '\r';
     *at++ = '\n';
     return at;
