@@ -6,11 +6,6 @@
 
 #include "store/txn_impl.h"
 
-/* After so many runs in vain a lane is asked for; how long to wait for it at a time. */
-#define LANE_AFTER 4
-#define LANE_FIRST_US 100
-#define LANE_LONGEST_US 1000
-
 /* The body this thread is in.  Which call comes from a body is a fact about the thread
  * and can be known from nothing else; it is the only state here outside a handle. */
 static _Thread_local struct txn *current;
@@ -106,17 +101,10 @@ static enum verdict confirm(struct txn *t, belay_rc answer)
 
 static enum verdict commit(struct txn *t)
 {
-    enum verdict verdict;
-
-    if (t->driver->caps & DRIVER_LOSES_REPLIES) {
-        verdict = slot_commit(t);
-    } else {
-        t->rc = driver_commit(t->driver, t->attempt, &t->plan, &t->result, &t->err);
-        verdict = !t->rc && t->result.conflict ? CONFLICT : DONE;
-    }
-    if (t->result.conflict && t->result.failed_guard < t->plan.n_guards)
-        t->met = t->plan.guards[t->result.failed_guard].ref.hash;
-    return verdict;
+    if (t->driver->caps & DRIVER_LOSES_REPLIES)
+        return slot_commit(t);
+    t->rc = driver_commit(t->driver, t->attempt, &t->plan, &t->result, &t->err);
+    return !t->rc && t->result.conflict ? CONFLICT : DONE;
 }
 
 /* Whether it is too late to begin another run, or to commit this one. */
@@ -207,53 +195,15 @@ static void pause_before(struct txn *t)
                     (int64_t)rng_below(&t->store->rng, (uint64_t)longest) + 1);
 }
 
-/* Those who have wanted the same row several times in vain go one after the other: one of
- * them is as fast as all of them, and nobody is always behind.  Nobody has two lanes. */
-static belay_rc enter_lane(struct txn *t)
-{
-    const struct belay_clock *clock = &t->store->options.clock;
-    atomic_bool *lane = &t->space->lanes[t->met % SPACE_LANES];
-    int64_t pause_us = LANE_FIRST_US;
-
-    if (t->lane || t->met == 0 || driver_runs_bodies(t->driver) ||
-        (t->run < LANE_AFTER && !atomic_load(lane)))
-        return BELAY_OK;
-    while (atomic_exchange_explicit(lane, true, memory_order_acquire)) {
-        belay_rc rc = out_of_time(t);
-        if (rc)
-            return rc;
-        clock->sleep_us(clock->arg,
-                        (int64_t)rng_below(&t->store->rng, (uint64_t)pause_us) + 1);
-        pause_us = pause_us < LANE_LONGEST_US ? 2 * pause_us : pause_us;
-    }
-    t->lane = lane;
-    t->lane_run = t->run;
-    return BELAY_OK;
-}
-
-static void leave_lane(struct txn *t)
-{
-    if (t->lane)
-        atomic_store_explicit(t->lane, false, memory_order_release);
-    t->lane = NULL;
-}
-
 /* What a run that did not stand asks for before the next one. */
 static belay_rc before_next(struct txn *t)
 {
-    if (t->verdict == NOT_FOUNDED) {
-        leave_lane(t);
+    if (t->verdict == NOT_FOUNDED)
         return space_found(t->space, &t->err);
-    }
     if (t->run >= t->store->options.retry.max_attempts)
         return err_set(&t->err, BELAY_CONTENTION,
                        "transaction: others were faster %u times in a row", t->run);
-    belay_rc rc = enter_lane(t);
-    if (rc)
-        return rc;
-    /* Who has the lane has only other processes to fear. */
-    if (!t->lane || t->run - t->lane_run > LANE_AFTER)
-        pause_before(t);
+    pause_before(t);
     return BELAY_OK;
 }
 
@@ -305,13 +255,10 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     t.body = body;
     t.arg = arg;
     t.run = 0;
-    t.met = 0;
-    t.lane = NULL;
     t.topics = NULL;
     t.err.size = sizeof(t.err);
     t.err.code = BELAY_OK;
     belay_rc rc = run(&t);
-    leave_lane(&t);
     if (rc && t.err.code != (int32_t)rc)
         err_set(&t.err, rc, "%s", belay_error_info((int)rc)->text);
     if (rc && err)

@@ -28,9 +28,6 @@ struct slot {
     bool aborted; /* what the row says */
 };
 
-/* Rows that are fought for, by their hash. */
-#define SPACE_LANES 64
-
 struct space {
     struct space *next;
     struct store *store;
@@ -40,8 +37,6 @@ struct space {
     pthread_mutex_t mutex; /* for what follows */
     struct store_clock clock;
     struct slot *free_slots;
-    atomic_bool
-        lanes[SPACE_LANES]; /* taken by those who wanted the same row too often */
 };
 
 struct store {
@@ -120,10 +115,7 @@ struct txn {
     bool drawn;    /* a seed */
     txn_body *body;
     void *arg;
-    uint64_t seed;     /* every run draws the same versions from it */
-    uint64_t met;      /* hash of the row whose guard failed last; 0: not known */
-    atomic_bool *lane; /* that it has; NULL: none */
-    unsigned lane_run; /* since which run */
+    uint64_t seed; /* every run draws the same versions from it */
 
     /* of this run of the body */
     uint64_t id;
