@@ -74,6 +74,18 @@ static void on_finding(void *arg, const struct finding *f)
     printf("# %s: %s\n", f->what, f->message);
 }
 
+/* Whether the server has rewritten its log since it was started: nothing is added to one
+ * that may be torn. */
+static bool log_was_renewed(void)
+{
+    redisReply *r = redis_test_ask(server.word[0], "INFO persistence");
+    bool renewed =
+        r && r->type == REDIS_REPLY_STRING && !strstr(r->str, "aof_rewrites:0");
+
+    freeReplyObject(r);
+    return renewed;
+}
+
 /* Whatever is lost, it is lost from the end on, and no deed is there in part. */
 static void lose_the_end(struct harness *h, struct deed *d, unsigned bytes)
 {
@@ -90,6 +102,7 @@ static void lose_the_end(struct harness *h, struct deed *d, unsigned bytes)
     int64_t after = deed_times(h, d);
     TAP_OK(h->t, after <= before + 2); /* else nothing was cut */
     CHECK_RC(h, harness_run(h, deed_body, d), BELAY_OK);
+    TAP_OK(h->t, log_was_renewed());
     TAP_EQ(h->t, deed_times(h, d), after + 1);
     /* The log goes on behind the tear: it is whole at the next start. */
     TAP_OK(h->t, test_server_order(&server, "kill"));

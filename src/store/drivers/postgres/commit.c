@@ -160,6 +160,7 @@ belay_rc pg_commit_alone(struct pg_store *s, struct pg_attempt *at,
     struct commit c = { .s = s, .plan = plan, .result = result };
     belay_rc rc = at->conn ? BELAY_OK : pg_take(s, &at->conn, err);
 
+    at->lost = rc != BELAY_OK;
     if (rc)
         return rc;
     pg_pipe_init(&c.pipe, &arena);
@@ -169,6 +170,7 @@ belay_rc pg_commit_alone(struct pg_store *s, struct pg_attempt *at,
     else
         rc = c.calls ? run(&c, at->conn, err) : err_no_memory(err, "a commit");
     pg_pipe_clear(&c.pipe);
+    at->lost = rc && at->conn->bad;
     if (at->conn->bad)
         pg_drop_idle(s); /* they are of the same server */
     if (!at->conn->open_txn || at->conn->bad) {

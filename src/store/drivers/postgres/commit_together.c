@@ -279,7 +279,8 @@ static void commit_all(struct pg_store *s, struct committer **m, size_t n)
             take_results(&all, m, n);
             return;
         }
-        if (rc == BELAY_UNKNOWN_OUTCOME) { /* none may run again */
+        /* None may run again; or there is no server, for none of them. */
+        if (rc == BELAY_UNKNOWN_OUTCOME || at.lost) {
             tell_all(m, n, rc, &why);
             return;
         }

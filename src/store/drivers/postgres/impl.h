@@ -141,6 +141,7 @@ struct pg_attempt {
     struct bytes ns;
     uint64_t generation;  /* as it began */
     struct pg_conn *conn; /* NULL: none was needed yet, or it was given back */
+    bool lost; /* the last thing asked for had no answer: there was no server */
 };
 
 /* --- sql.c --- */

@@ -356,6 +356,7 @@ belay_rc pg_read_alone(struct pg_store *s, struct pg_attempt *at, struct read *r
         holds(reads, n) ? pg_take_for_hold : pg_take;
     belay_rc rc = first ? take_one(s, &at->conn, err) : BELAY_OK;
 
+    at->lost = rc != BELAY_OK;
     if (rc)
         return rc;
     rc = try_read(s, at, reads, n, arenas, err);
@@ -369,6 +370,7 @@ belay_rc pg_read_alone(struct pg_store *s, struct pg_attempt *at, struct read *r
         if (rc == BELAY_OK)
             rc = try_read(s, at, reads, n, arenas, err);
     }
+    at->lost = rc && (!at->conn || at->conn->bad);
     /* Only what holds picks is kept from others. */
     if (at->conn && !at->conn->open_txn) {
         pg_give_back(s, at->conn);

@@ -64,7 +64,8 @@ static belay_rc read_alone(struct pg_store *s, struct pg_attempt *at,
     return pg_read_alone(s, at, reads, n, arenas, err);
 }
 
-/* All their questions at once.  False: it went wrong for one of them, or for all. */
+/* All their questions at once.  False: it went wrong for one of them, or for all.  Without
+ * a server it has gone wrong for each: nobody waits for it once more. */
 static bool read_all(struct pg_store *s, struct reader *first, size_t n_reads)
 {
     CLEANUP(arena_release) struct belay_arena own = { .first = NULL };
@@ -81,13 +82,17 @@ static bool read_all(struct pg_store *s, struct reader *first, size_t n_reads)
             reads[n++] = r->reads[i];
         }
     }
-    if (pg_read_alone(s, &at, reads, n, arenas, NULL))
+    struct belay_error why = { .code = 0 };
+    belay_rc rc = pg_read_alone(s, &at, reads, n, arenas, &why);
+    if (rc && !at.lost)
         return false;
     n = 0;
     for (struct reader *r = first; r; r = (struct reader *)r->w.next) {
-        for (size_t i = 0; i < r->n; i++)
+        for (size_t i = 0; i < r->n && rc == BELAY_OK; i++)
             r->reads[i] = reads[n++];
-        r->rc = BELAY_OK;
+        r->rc = rc;
+        if (rc && r->err)
+            *r->err = why;
     }
     return true;
 }
