@@ -1,10 +1,13 @@
 #include "keeper.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,6 +40,20 @@ pid_t bench_keeper_spawn(const char *folder, const char *program,
         _exit(126);
     (void)execv(program, (char *const *)argv);
     _exit(127);
+}
+
+int bench_free_port(void)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET };
+    socklen_t size = sizeof(at);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
+              getsockname(fd, (struct sockaddr *)&at, &size) == 0;
+    if (fd >= 0)
+        (void)close(fd);
+    return ok ? ntohs(at.sin_port) : 0;
 }
 
 /* --- the keeper --- */

@@ -32,6 +32,9 @@ bool bench_keeper_start(struct bench_keeper *k, const struct bench_kept *kept);
  * ends first. */
 void bench_keeper_end(struct bench_keeper *k);
 
+/* A port of 127.0.0.1 that nobody has just now; 0: there is none. */
+int bench_free_port(void);
+
 /* Starts a program in the folder, with its output in the file "log" there.  `first`, where
  * it is not NULL, runs in the new process and says whether to go on. */
 pid_t bench_keeper_spawn(const char *folder, const char *program,

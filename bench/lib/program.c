@@ -33,14 +33,15 @@ static void become(const struct bench_program *p, int in, int out)
     _exit(127);
 }
 
-double bench_program_figure(const struct bench_program *p, double (*figure)(FILE *out))
+bool bench_program_read(const struct bench_program *p,
+                        bool (*reader)(FILE *out, void *arg), void *arg)
 {
     size_t length = p->input ? strlen(p->input) : 0;
     int in[2], out[2], status = 1;
-    double found = 0;
+    bool found = false;
 
     if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC))
-        return 0;
+        return false;
     (void)fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
@@ -52,11 +53,31 @@ double bench_program_figure(const struct bench_program *p, double (*figure)(FILE
     (void)close(in[1]);
     FILE *f = fdopen(out[0], "r");
     if (f) {
-        found = figure(f);
+        found = reader(f, arg);
         (void)fclose(f);
     }
-    ok = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && ok && found > 0;
+    ok = pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 && ok && found;
     if (!ok)
         (void)fprintf(stderr, "bench: %s failed\n", p->argv[0]);
-    return ok ? found : 0;
+    return ok;
+}
+
+struct figure {
+    double (*find)(FILE *out);
+    double value;
+};
+
+static bool find_figure(FILE *f, void *arg)
+{
+    struct figure *figure = arg;
+
+    figure->value = figure->find(f);
+    return figure->value > 0;
+}
+
+double bench_program_figure(const struct bench_program *p, double (*figure)(FILE *out))
+{
+    struct figure found = { figure, 0 };
+
+    return bench_program_read(p, find_figure, &found) ? found.value : 0;
 }

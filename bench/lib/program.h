@@ -15,6 +15,11 @@ struct bench_program {
     const char *env, *value; /* a variable of its environment and its value, or NULL */
 };
 
+/* Runs it and reads its output to the end; false, and said so, when it fails or `reader`
+ * does. */
+bool bench_program_read(const struct bench_program *p,
+                        bool (*reader)(FILE *out, void *arg), void *arg);
+
 /* Runs it and gives the figure that is in its output; 0, and said so, when it fails or
  * there is none. */
 double bench_program_figure(const struct bench_program *p, double (*figure)(FILE *out));

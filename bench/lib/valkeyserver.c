@@ -1,11 +1,9 @@
 #include "valkeyserver.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -83,20 +81,6 @@ static bool answers(void *arg)
 /* --- servers --- */
 
 /* A port that nobody has now; 0: there is none. */
-static int free_port(void)
-{
-    struct sockaddr_in at = { .sin_family = AF_INET };
-    socklen_t size = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    bool ok = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0 &&
-              getsockname(fd, (struct sockaddr *)&at, &size) == 0;
-    if (fd >= 0)
-        (void)close(fd);
-    return ok ? ntohs(at.sin_port) : 0;
-}
-
 static bool open_one(struct bench_vk *vk)
 {
     const struct bench_kept kept = { .what = "Valkey or Redis",
@@ -106,7 +90,7 @@ static bool open_one(struct bench_vk *vk)
                                      .arg = vk,
                                      .folder = &vk->folder };
 
-    vk->port = free_port();
+    vk->port = bench_free_port();
     (void)snprintf(vk->url, sizeof(vk->url), "valkey://" HOST ":%d%s", vk->port,
                    syncs[vk->sync].relaxed ? "?durability=relaxed" : "");
     return vk->port > 0 && bench_keeper_folder(&vk->folder) &&

@@ -3,8 +3,12 @@
 #define BELAY_BELAY_H
 
 #include <belay/blob.h>
+#include <belay/budget.h>
+#include <belay/execution.h>
+#include <belay/flow.h>
 #include <belay/open.h>
 #include <belay/queue.h>
 #include <belay/session.h>
+#include <belay/waitpoint.h>
 
 #endif /* BELAY_BELAY_H */

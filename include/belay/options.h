@@ -46,6 +46,10 @@ struct belay_options {
     /* For stores that are servers; the others ignore these. */
     int64_t request_timeout_ms; /* 1 to 86400000; URL: request_timeout=30s */
     struct belay_retry retry;
+
+    /* How long an execution stays with a holder whose lease has ended, before others may
+     * have it: BELAY_NONE, or 1 to 86400000; URL: grace=1s.  Unset: 1 s. */
+    int64_t reclaim_grace_ms;
 };
 
 #ifdef __cplusplus

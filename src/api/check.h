@@ -6,6 +6,7 @@
 
 #include <belay/queue.h>
 
+#include "base/arena.h"
 #include "base/attr.h"
 #include "base/err.h"
 
@@ -27,6 +28,18 @@ struct sized {
  * that cannot be right and for a member from the future that is set. */
 MUST_USE belay_rc sized_read(const struct sized *type, const void *in, void *out,
                              struct belay_error *err);
+
+/* A caller's list of such structs, all of one version, as this library knows them: the
+ * list itself where that is the same, else a copy in the arena.  `misuse` when it is NULL
+ * and n is not 0. */
+MUST_USE belay_rc sized_list(const struct sized *type, const void *in, size_t n,
+                             struct belay_arena *a, const void **out,
+                             struct belay_error *err);
+
+/* The other way, for a struct that the caller gets: what its version has. */
+MUST_USE belay_rc sized_check(const struct sized *type, const void *out,
+                              struct belay_error *err);
+void sized_write(const struct sized *type, const void *known, void *out);
 
 /* Strings of a list: `misuse` when one is NULL, or the list is and n is not 0. */
 MUST_USE belay_rc strings_given(const char *const *list, size_t n, const char *what,

@@ -6,6 +6,7 @@
 
 #include "api/settings.h"
 #include "store/store.h"
+#include "work/execution.h"
 
 #define NAMESPACE_MAX 63
 
@@ -21,7 +22,8 @@ struct belay {
     struct settings settings;    /* the URL's over the caller's options */
     struct driver *driver;
     struct store *store;
-    struct space *space; /* the store's own */
+    struct space *space;   /* the store's own */
+    struct exec_site site; /* of executions; its book of lanes is the handle's */
     char ns[NAMESPACE_MAX + 1];
 };
 

@@ -1,11 +1,11 @@
 #include "api/op_json.h"
 
+static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                               "0123456789+/";
+
 /* The six bits of a character, or -1. */
 static int bits_of(uint8_t c)
 {
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-        "0123456789+/";
     const char *at = c ? strchr(alphabet, c) : NULL;
 
     return at ? (int)(at - alphabet) : -1;
@@ -41,4 +41,23 @@ const void *op_base64(struct bytes text, struct belay_arena *a, size_t *len,
         return NULL;
     *len = n;
     return out;
+}
+
+json_t *op_to_base64(struct bytes content)
+{
+    struct buf text CLEANUP(buf_release) = { 0 };
+
+    for (size_t i = 0; i < content.len; i += 3) {
+        size_t n = content.len - i < 3 ? content.len - i : 3;
+        uint32_t word = (uint32_t)content.ptr[i] << 16;
+
+        word |= n > 1 ? (uint32_t)content.ptr[i + 1] << 8 : 0;
+        word |= n > 2 ? (uint32_t)content.ptr[i + 2] : 0;
+        for (size_t k = 0; k < 4; k++)
+            buf_append_char(&text,
+                            k <= n ? alphabet[word >> (18 - 6 * k) & 0x3f] : '=');
+    }
+    if (text.failed)
+        return NULL;
+    return json_stringn(text.len > 0 ? (const char *)text.ptr : "", text.len);
 }

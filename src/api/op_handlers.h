@@ -54,6 +54,37 @@ op_handler op_blob_unpin;
 op_handler op_blob_pins;
 op_handler op_gc;
 
+op_handler op_submit;
+op_handler op_submit_batch;
+op_handler op_ls;
+op_handler op_show;
+op_handler op_why;
+op_handler op_result;
+op_handler op_wait;
+op_handler op_attempts;
+op_handler op_logs;
+op_handler op_cancel;
+op_handler op_replay;
+op_handler op_priority;
+op_handler op_revoke;
+op_handler op_tag;
+op_handler op_work;
+op_handler op_claim;
+op_handler op_grant;
+op_handler op_renew;
+op_handler op_complete;
+op_handler op_complete_batch;
+op_handler op_fail;
+op_handler op_progress;
+op_handler op_frame;
+op_handler op_delay;
+op_handler op_release;
+op_handler op_abort;
+op_handler op_lane_ls;
+op_handler op_events;
+op_handler op_stats;
+op_handler op_timers;
+
 /* 0 when the answer's `ok` is true, else 1. */
 op_exit op_exit_of_ok;
 /* The exit status of the error in the answer's `code`, else as op_exit_of_ok. */
@@ -63,6 +94,12 @@ op_exit op_exit_of_cancelled;
 /* By the answer's `outcome`: 0, 75 for what is incomplete, 1 for what was refused, and
  * that of the error for what failed. */
 op_exit op_exit_of_gc;
+/* 0 when all completed, that of timeout when some have not ended, else 1. */
+op_exit op_exit_of_wait;
+/* 0 for a completed one, else 1. */
+op_exit op_exit_of_result;
+/* 0 when every item was done, else that of the first error. */
+op_exit op_exit_of_items;
 
 /* The names that op_completion takes; ends with NULL. */
 extern const char *const op_completion_shells[];

@@ -31,8 +31,7 @@ belay_rc op_made(const struct op_maker *m, json_t *result, int failed, json_t **
     return op_finish(result, failed, out, m->err);
 }
 
-/* The object, or NULL when some of it could not be made. */
-static json_t *whole(json_t *object, int failed)
+json_t *op_whole(json_t *object, int failed)
 {
     if (!failed)
         return object;
@@ -112,15 +111,22 @@ static int set_deep(json_t *object, const char *name, struct bytes text)
            json_object_set_new(object, field, op_text(text));
 }
 
+int op_set_json_bytes(struct op_maker *m, json_t *object, const char *name,
+                      struct bytes text)
+{
+    json_t *value = parse(m, name, text);
+
+    if (!value || !is_too_deep(value))
+        return json_object_set_new(object, name, value);
+    json_decref(value);
+    return set_deep(object, name, text);
+}
+
 int op_set_json(struct op_maker *m, json_t *object, const char *name, const char *text)
 {
     if (!text)
         return json_object_set_new(object, name, json_null());
-    json_t *value = parse(m, name, bytes_str(text));
-    if (!value || !is_too_deep(value))
-        return json_object_set_new(object, name, value);
-    json_decref(value);
-    return set_deep(object, name, bytes_str(text));
+    return op_set_json_bytes(m, object, name, bytes_str(text));
 }
 
 /* --- inboxes --- */
@@ -141,7 +147,8 @@ static json_t *merge_key(const struct belay_batch *b)
         return json_string(b->merge == BELAY_MERGE_PAYLOAD_DEFAULT ? "payload_default"
                                                                    : "never");
     json_t *key = json_object();
-    return whole(key, op_set_text(key, "group", b->merge_group ? b->merge_group : ""));
+    return op_whole(key,
+                    op_set_text(key, "group", b->merge_group ? b->merge_group : ""));
 }
 
 static json_t *items_of(struct op_maker *m, const struct belay_batch *b)
@@ -155,7 +162,7 @@ static json_t *items_of(struct op_maker *m, const struct belay_batch *b)
         failed |= op_set_json(m, item, "payload", b->items[i].payload);
         failed |= json_array_append_new(items, item);
     }
-    return whole(items, failed);
+    return op_whole(items, failed);
 }
 
 json_t *op_json_batch(struct op_maker *m, const struct belay_batch *b)
@@ -179,7 +186,7 @@ json_t *op_json_batch(struct op_maker *m, const struct belay_batch *b)
     failed |= op_set_i64(batch, "fence", b->fence);
     failed |= op_set_time(batch, "claimed_at_ms", held ? b->claimed_at_ms : -1);
     failed |= op_set_time(batch, "expires_at_ms", held ? b->expires_at_ms : -1);
-    return whole(batch, failed);
+    return op_whole(batch, failed);
 }
 
 json_t *op_json_claim(struct op_maker *m, const struct belay_claim *c,
@@ -200,7 +207,7 @@ json_t *op_json_claim(struct op_maker *m, const struct belay_claim *c,
     failed |= op_set_i64(claim, "expires_at_ms", c->expires_at_ms);
     failed |= op_set_text(claim, "handle", handle);
     failed |= json_object_set_new(claim, "batches", batches);
-    return whole(claim, failed);
+    return op_whole(claim, failed);
 }
 
 /* --- sessions --- */
@@ -220,7 +227,7 @@ json_t *op_json_committed(struct op_maker *m, const struct belay_committed *c)
     failed |= op_set_text(done, "leaf_node_id", c->leaf);
     failed |= op_set_i64(done, "node_count", c->node_count);
     failed |= json_object_set_new(done, "node_ids", ids);
-    return whole(done, failed);
+    return op_whole(done, failed);
 }
 
 json_t *op_json_head(struct op_maker *m, const struct belay_head *h)
@@ -241,7 +248,7 @@ json_t *op_json_head(struct op_maker *m, const struct belay_head *h)
         failed |= op_set_json(m, head, "config", h->config);
     if (h->agent_frames)
         failed |= op_set_json(m, head, "agent_frames", h->agent_frames);
-    return whole(head, failed);
+    return op_whole(head, failed);
 }
 
 json_t *op_json_node(struct op_maker *m, const struct belay_node *n)
@@ -256,7 +263,7 @@ json_t *op_json_node(struct op_maker *m, const struct belay_node *n)
     int failed = op_set_text(node, "node_id", n->node_id);
     failed |= op_set_text(node, "parent_node_id", n->parent_node_id);
     failed |= set_deep(node, "node", text);
-    return whole(node, failed);
+    return op_whole(node, failed);
 }
 
 json_t *op_json_usage(const struct belay_usage *u)
@@ -270,7 +277,7 @@ json_t *op_json_usage(const struct belay_usage *u)
     failed |= op_set_i64(usage, "output_tokens", u->output_tokens);
     failed |= op_set_i64(usage, "cached_input_tokens", u->cached_input_tokens);
     failed |= op_set_i64(usage, "reasoning_tokens", u->reasoning_tokens);
-    return whole(usage, failed);
+    return op_whole(usage, failed);
 }
 
 json_t *op_json_meta(struct op_maker *m, const char *session_id,
@@ -286,7 +293,7 @@ json_t *op_json_meta(struct op_maker *m, const char *session_id,
     failed |= op_set_text(meta, "cwd", s->cwd);
     failed |= op_set_text(meta, "parent", s->parent);
     failed |= op_set_json(m, meta, "caused_by", s->caused_by);
-    return whole(meta, failed);
+    return op_whole(meta, failed);
 }
 
 json_t *op_json_entry(struct op_maker *m, const struct belay_commit_entry *e)
@@ -298,7 +305,7 @@ json_t *op_json_entry(struct op_maker *m, const struct belay_commit_entry *e)
     failed |= op_set_time(entry, "at_ms", e->at_ms);
     failed |= op_set_text(entry, "turn_id", e->turn_id);
     failed |= op_set_json(m, entry, "commit", e->json);
-    return whole(entry, failed);
+    return op_whole(entry, failed);
 }
 
 json_t *op_json_checkpoint(struct op_maker *m, const struct belay_checkpoint_info *i)
@@ -314,7 +321,7 @@ json_t *op_json_checkpoint(struct op_maker *m, const struct belay_checkpoint_inf
     failed |= op_set_text(info, "plugin_snapshot_ref", i->plugin_snapshot_ref);
     failed |= op_set_time(info, "plugin_snapshot_revision", revision);
     failed |= op_set_text(info, "execution_state_ref", i->execution_state_ref);
-    return whole(info, failed);
+    return op_whole(info, failed);
 }
 
 json_t *op_json_attachment(const struct belay_attachment *a)
@@ -327,7 +334,7 @@ json_t *op_json_attachment(const struct belay_attachment *a)
     failed |= op_set_text(attachment, "uri", a->uri);
     failed |= op_set_time(attachment, "intent_at_ms", a->intent_at_ms);
     failed |= op_set_time(attachment, "committed_at_ms", a->committed_at_ms);
-    return whole(attachment, failed);
+    return op_whole(attachment, failed);
 }
 
 /* --- blobs --- */
@@ -340,7 +347,7 @@ json_t *op_json_pin(const struct belay_pin *p)
     failed |= op_set_text(pin, "name", p->name);
     failed |= op_set_text(pin, "sha256", p->sha256);
     failed |= op_set_time(pin, "created_at_ms", p->created_at_ms);
-    return whole(pin, failed);
+    return op_whole(pin, failed);
 }
 
 json_t *op_json_gc(const struct belay_gc_report *r, bool dry_run)
@@ -362,5 +369,5 @@ json_t *op_json_gc(const struct belay_gc_report *r, bool dry_run)
     failed |= op_set_text(report, "reason", *r->reason ? r->reason : NULL);
     failed |= op_set_text(report, "entity", *r->entity ? r->entity : NULL);
     failed |= op_set_text(report, "message", *r->message ? r->message : NULL);
-    return whole(report, failed);
+    return op_whole(report, failed);
 }

@@ -35,6 +35,10 @@ int op_set_time(json_t *object, const char *name, int64_t ms); /* negative: null
 int op_set_bool(json_t *object, const char *name, bool yes);
 /* Stored JSON; NULL: null. */
 int op_set_json(struct op_maker *m, json_t *object, const char *name, const char *text);
+int op_set_json_bytes(struct op_maker *m, json_t *object, const char *name,
+                      struct bytes text);
+/* The object, or NULL when some of it could not be made. */
+json_t *op_whole(json_t *object, int failed);
 
 json_t *op_json_batch(struct op_maker *m, const struct belay_batch *batch);
 /* `handle` is its text. */
@@ -93,5 +97,7 @@ extern const char *const op_kind_names[];
  * is no memory (*no_memory). */
 const void *op_base64(struct bytes text, struct belay_arena *a, size_t *len,
                       bool *no_memory);
+/* And back, as a JSON string; NULL: no memory. */
+json_t *op_to_base64(struct bytes content);
 
 #endif /* API_OP_JSON_H */

@@ -1,82 +1,9 @@
 /* A commit as JSON: everything in it is looked at before anything is done. */
-#include <inttypes.h>
-
 #include "api/op_json.h"
-#include "base/json.h"
-
-/* What the reading needs everywhere. */
-struct reader {
-    struct belay_arena *arena;
-    struct belay_error *err;
-};
-
-static belay_rc wrong(struct reader *r, const char *where, const char *field,
-                      const char *why)
-{
-    (void)err_reason(r->err, BELAY_INVALID, "field", "%s%s%s: %s", where,
-                     *where ? "." : "", field, why);
-    err_entity(r->err, bytes_str(field));
-    return BELAY_INVALID;
-}
-
-/* Nothing but these fields; the list ends with NULL. */
-static belay_rc only(struct reader *r, const char *where, const json_t *object,
-                     const char *const *fields)
-{
-    const char *key;
-    json_t *value;
-
-    json_object_foreach((json_t *)object, key, value)
-    {
-        (void)value;
-        if (op_read_name(fields, bytes_str(key)) < 0)
-            return wrong(r, where, key, "is not known");
-    }
-    return BELAY_OK;
-}
-
-/* NULL where it is absent or null, unless it is required. */
-static belay_rc text_of(struct reader *r, const char *where, const json_t *object,
-                        const char *field, bool required, const char **out)
-{
-    const json_t *value = json_object_get(object, field);
-
-    if (json_is_string(value)) {
-        *out = json_string_value(value);
-        return BELAY_OK;
-    }
-    if ((value && !json_is_null(value)) || required)
-        return wrong(r, where, field, "must be a string");
-    *out = NULL;
-    return BELAY_OK;
-}
-
-/* *out stays where it is absent or null. */
-static belay_rc number_of(struct reader *r, const char *where, const json_t *object,
-                          const char *field, int64_t *out)
-{
-    const json_t *value = json_object_get(object, field);
-
-    if (!value || json_is_null(value))
-        return BELAY_OK;
-    if (!json_is_integer(value) || json_integer_value(value) < 0)
-        return wrong(r, where, field, "must be a whole number from 0");
-    *out = json_integer_value(value);
-    return BELAY_OK;
-}
-
-static belay_rc canonical(struct reader *r, const json_t *value, struct bytes *out)
-{
-    struct buf text CLEANUP(buf_release) = { 0 };
-    belay_rc rc = json_write(value, &text, r->err);
-
-    if (rc == BELAY_OK && !arena_copy(r->arena, buf_view(&text), out))
-        rc = err_no_memory(r->err, "a commit");
-    return rc;
-}
+#include "api/op_read.h"
 
 /* JSON of a type, as text; NULL where it is absent or null. */
-static belay_rc json_of(struct reader *r, const char *where, const json_t *object,
+static belay_rc json_of(struct op_reader *r, const char *where, const json_t *object,
                         const char *field, json_type type, const char **out)
 {
     const json_t *value = json_object_get(object, field);
@@ -86,39 +13,27 @@ static belay_rc json_of(struct reader *r, const char *where, const json_t *objec
     if (!value || json_is_null(value))
         return BELAY_OK;
     if (json_typeof(value) != type)
-        return wrong(r, where, field,
-                     type == JSON_ARRAY ? "must be a list" : "must be an object");
-    belay_rc rc = canonical(r, value, &text);
+        return op_field_wrong(r, where, field,
+                              type == JSON_ARRAY ? "must be a list"
+                                                 : "must be an object");
+    belay_rc rc = op_field_canonical(r, value, &text);
     if (rc == BELAY_OK)
         *out = (const char *)text.ptr;
     return rc;
 }
 
-/* A list, or NULL where it is absent or null. */
-static belay_rc list_of(struct reader *r, const char *where, const json_t *object,
-                        const char *field, const json_t **out, size_t *n)
-{
-    const json_t *value = json_object_get(object, field);
-
-    *out = json_is_array(value) ? value : NULL;
-    *n = json_array_size(value);
-    if (value && !json_is_null(value) && !*out)
-        return wrong(r, where, field, "must be a list");
-    return BELAY_OK;
-}
-
 /* --- the graph --- */
 
-static belay_rc read_nodes(struct reader *r, const json_t *graph,
+static belay_rc read_nodes(struct op_reader *r, const json_t *graph,
                            struct belay_commit *out)
 {
     const json_t *list;
-    belay_rc rc = list_of(r, "graph", graph, "nodes", &list, &out->n_nodes);
+    belay_rc rc = op_field_list(r, "graph", graph, "nodes", &list, &out->n_nodes);
 
     if (rc != BELAY_OK || out->n_nodes == 0)
         return rc;
     if (out->graph == BELAY_GRAPH_UNCHANGED)
-        return wrong(r, "graph", "nodes", "an unchanged graph has none");
+        return op_field_wrong(r, "graph", "nodes", "an unchanged graph has none");
     const char **nodes = arena_zalloc(r->arena, out->n_nodes, sizeof(*nodes));
     if (!nodes)
         return err_no_memory(r->err, "a commit");
@@ -128,14 +43,14 @@ static belay_rc read_nodes(struct reader *r, const json_t *graph,
         struct bytes text = { 0 };
 
         if (!json_is_object(node))
-            return wrong(r, "graph", "nodes", "a node must be an object");
-        rc = canonical(r, node, &text);
+            return op_field_wrong(r, "graph", "nodes", "a node must be an object");
+        rc = op_field_canonical(r, node, &text);
         nodes[i] = (const char *)text.ptr;
     }
     return rc;
 }
 
-static belay_rc read_graph(struct reader *r, const json_t *commit,
+static belay_rc read_graph(struct op_reader *r, const json_t *commit,
                            struct belay_commit *out)
 {
     static const char *const fields[] = { "type", "nodes", "leaf_node_id", NULL };
@@ -146,23 +61,24 @@ static belay_rc read_graph(struct reader *r, const json_t *commit,
     if (!graph || json_is_null(graph))
         return BELAY_OK;
     if (!json_is_object(graph))
-        return wrong(r, "", "graph", "must be an object");
-    belay_rc rc = only(r, "graph", graph, fields);
+        return op_field_wrong(r, "", "graph", "must be an object");
+    belay_rc rc = op_field_only(r, "graph", graph, fields);
     if (rc == BELAY_OK)
-        rc = text_of(r, "graph", graph, "type", true, &type);
+        rc = op_field_text(r, "graph", graph, "type", true, &type);
     if (rc != BELAY_OK)
         return rc;
     out->graph = op_read_name(types, bytes_str(type));
     if (out->graph < 0)
-        return wrong(r, "graph", "type", "must be one of unchanged, append, replace");
+        return op_field_wrong(r, "graph", "type",
+                              "must be one of unchanged, append, replace");
     out->clear_leaf = json_is_null(json_object_get(graph, "leaf_node_id"));
-    rc = text_of(r, "graph", graph, "leaf_node_id", false, &out->leaf);
+    rc = op_field_text(r, "graph", graph, "leaf_node_id", false, &out->leaf);
     return rc ? rc : read_nodes(r, graph, out);
 }
 
 /* --- the checkpoint --- */
 
-static belay_rc read_body(struct reader *r, const char *where, const json_t *part,
+static belay_rc read_body(struct op_reader *r, const char *where, const json_t *part,
                           struct belay_part *out)
 {
     const json_t *json = json_object_get(part, "json");
@@ -173,11 +89,11 @@ static belay_rc read_body(struct reader *r, const char *where, const json_t *par
     belay_rc rc = BELAY_OK;
 
     if (json) {
-        rc = canonical(r, json, &text);
+        rc = op_field_canonical(r, json, &text);
     } else if (json_is_string(body)) {
         text = bytes_of(json_string_value(body), json_string_length(body));
     } else if (body) {
-        rc = wrong(r, where, "body", "must be a string");
+        rc = op_field_wrong(r, where, "body", "must be a string");
     } else if (json_is_string(base64)) {
         text.ptr =
             op_base64(bytes_of(json_string_value(base64), json_string_length(base64)),
@@ -185,17 +101,17 @@ static belay_rc read_body(struct reader *r, const char *where, const json_t *par
         if (no_memory)
             rc = err_no_memory(r->err, "a commit");
         else if (!text.ptr)
-            rc = wrong(r, where, "body_base64", "is not base64");
+            rc = op_field_wrong(r, where, "body_base64", "is not base64");
     } else {
-        rc = wrong(r, where, "body_base64", "must be a string");
+        rc = op_field_wrong(r, where, "body_base64", "must be a string");
     }
     out->body = text.ptr;
     out->len = text.len;
     return rc;
 }
 
-static belay_rc read_part(struct reader *r, const json_t *checkpoint, const char *field,
-                          struct belay_part *out)
+static belay_rc read_part(struct op_reader *r, const json_t *checkpoint,
+                          const char *field, struct belay_part *out)
 {
     static const char *const fields[] = { "ref", "body", "body_base64", "json", NULL };
     const json_t *part = json_object_get(checkpoint, field);
@@ -203,17 +119,17 @@ static belay_rc read_part(struct reader *r, const json_t *checkpoint, const char
     if (!part || json_is_null(part))
         return BELAY_OK;
     if (!json_is_object(part))
-        return wrong(r, "checkpoint", field, "must be an object");
-    belay_rc rc = only(r, field, part, fields);
+        return op_field_wrong(r, "checkpoint", field, "must be an object");
+    belay_rc rc = op_field_only(r, field, part, fields);
     if (rc == BELAY_OK && json_object_size(part) != 1)
-        rc = wrong(r, "checkpoint", field,
-                   "must have one of ref, body, body_base64, json");
+        rc = op_field_wrong(r, "checkpoint", field,
+                            "must have one of ref, body, body_base64, json");
     if (rc == BELAY_OK && json_object_get(part, "ref"))
-        return text_of(r, field, part, "ref", true, &out->ref);
+        return op_field_text(r, field, part, "ref", true, &out->ref);
     return rc ? rc : read_body(r, field, part, out);
 }
 
-static belay_rc read_checkpoint(struct reader *r, const json_t *commit,
+static belay_rc read_checkpoint(struct op_reader *r, const json_t *commit,
                                 struct belay_commit *out)
 {
     static const char *const fields[] = { "turn_state",      "tool_state",
@@ -225,13 +141,13 @@ static belay_rc read_checkpoint(struct reader *r, const json_t *commit,
     if (!checkpoint || json_is_null(checkpoint))
         return BELAY_OK;
     if (!json_is_object(checkpoint))
-        return wrong(r, "", "checkpoint", "must be an object");
+        return op_field_wrong(r, "", "checkpoint", "must be an object");
     c = arena_zalloc(r->arena, 1, sizeof(*c));
     if (!c)
         return err_no_memory(r->err, "a commit");
     c->plugin_snapshot_revision = BELAY_NONE;
     out->checkpoint = c;
-    belay_rc rc = only(r, "checkpoint", checkpoint, fields);
+    belay_rc rc = op_field_only(r, "checkpoint", checkpoint, fields);
     if (rc == BELAY_OK)
         rc = json_of(r, "checkpoint", checkpoint, "turn_state", JSON_OBJECT,
                      &c->turn_state);
@@ -242,14 +158,14 @@ static belay_rc read_checkpoint(struct reader *r, const json_t *commit,
     if (rc == BELAY_OK)
         rc = read_part(r, checkpoint, "execution_state", &c->execution_state);
     if (rc == BELAY_OK)
-        rc = number_of(r, "checkpoint", checkpoint, "plugin_snapshot_revision",
-                       &c->plugin_snapshot_revision);
+        rc = op_field_number(r, "checkpoint", checkpoint, "plugin_snapshot_revision",
+                             &c->plugin_snapshot_revision);
     return rc;
 }
 
 /* --- lists --- */
 
-static belay_rc read_delta(struct reader *r, const json_t *item,
+static belay_rc read_delta(struct op_reader *r, const json_t *item,
                            struct belay_usage *out)
 {
     static const char *const fields[] = { "id",
@@ -263,32 +179,33 @@ static belay_rc read_delta(struct reader *r, const json_t *item,
     static const char where[] = "usage";
 
     if (!json_is_object(item))
-        return wrong(r, "", where, "must hold objects");
-    belay_rc rc = only(r, where, item, fields);
+        return op_field_wrong(r, "", where, "must hold objects");
+    belay_rc rc = op_field_only(r, where, item, fields);
     if (rc == BELAY_OK)
-        rc = text_of(r, where, item, "id", false, &out->id);
+        rc = op_field_text(r, where, item, "id", false, &out->id);
     if (rc == BELAY_OK)
-        rc = text_of(r, where, item, "source", true, &out->source);
+        rc = op_field_text(r, where, item, "source", true, &out->source);
     if (rc == BELAY_OK)
-        rc = text_of(r, where, item, "model", true, &out->model);
+        rc = op_field_text(r, where, item, "model", true, &out->model);
     if (rc == BELAY_OK)
-        rc = number_of(r, where, item, "input_tokens", &out->input_tokens);
+        rc = op_field_number(r, where, item, "input_tokens", &out->input_tokens);
     if (rc == BELAY_OK)
-        rc = number_of(r, where, item, "output_tokens", &out->output_tokens);
+        rc = op_field_number(r, where, item, "output_tokens", &out->output_tokens);
+    if (rc == BELAY_OK)
+        rc = op_field_number(r, where, item, "cached_input_tokens",
+                             &out->cached_input_tokens);
     if (rc == BELAY_OK)
         rc =
-            number_of(r, where, item, "cached_input_tokens", &out->cached_input_tokens);
-    if (rc == BELAY_OK)
-        rc = number_of(r, where, item, "reasoning_tokens", &out->reasoning_tokens);
+            op_field_number(r, where, item, "reasoning_tokens", &out->reasoning_tokens);
     return rc;
 }
 
-static belay_rc read_usage(struct reader *r, const json_t *commit,
+static belay_rc read_usage(struct op_reader *r, const json_t *commit,
                            struct belay_commit *out)
 {
     const json_t *list;
     size_t n;
-    belay_rc rc = list_of(r, "", commit, "usage", &list, &n);
+    belay_rc rc = op_field_list(r, "", commit, "usage", &list, &n);
 
     if (rc != BELAY_OK || n == 0)
         return rc;
@@ -302,12 +219,12 @@ static belay_rc read_usage(struct reader *r, const json_t *commit,
     return rc;
 }
 
-static belay_rc read_completes(struct reader *r, const json_t *commit,
+static belay_rc read_completes(struct op_reader *r, const json_t *commit,
                                struct belay_commit *out)
 {
     const json_t *list;
     size_t n;
-    belay_rc rc = list_of(r, "", commit, "completes", &list, &n);
+    belay_rc rc = op_field_list(r, "", commit, "completes", &list, &n);
 
     if (rc != BELAY_OK || n == 0)
         return rc;
@@ -321,12 +238,12 @@ static belay_rc read_completes(struct reader *r, const json_t *commit,
     return rc;
 }
 
-static belay_rc read_attachments(struct reader *r, const json_t *commit,
+static belay_rc read_attachments(struct op_reader *r, const json_t *commit,
                                  struct belay_commit *out)
 {
     const json_t *list;
     size_t n;
-    belay_rc rc = list_of(r, "", commit, "attachments", &list, &n);
+    belay_rc rc = op_field_list(r, "", commit, "attachments", &list, &n);
 
     if (rc != BELAY_OK || n == 0)
         return rc;
@@ -336,7 +253,7 @@ static belay_rc read_attachments(struct reader *r, const json_t *commit,
     for (size_t i = 0; i < n; i++) {
         ids[i] = json_string_value(json_array_get(list, i));
         if (!ids[i])
-            return wrong(r, "", "attachments", "must hold strings");
+            return op_field_wrong(r, "", "attachments", "must hold strings");
     }
     out->attachments = ids;
     out->n_attachments = n;
@@ -345,22 +262,23 @@ static belay_rc read_attachments(struct reader *r, const json_t *commit,
 
 /* --- all of it --- */
 
-static belay_rc read_plain(struct reader *r, const json_t *commit,
+static belay_rc read_plain(struct op_reader *r, const json_t *commit,
                            struct belay_commit *out)
 {
-    belay_rc rc = text_of(r, "", commit, "session_id", false, &out->session_id);
+    belay_rc rc = op_field_text(r, "", commit, "session_id", false, &out->session_id);
 
     if (rc == BELAY_OK)
-        rc = number_of(r, "", commit, "expected_revision", &out->expected_revision);
+        rc = op_field_number(r, "", commit, "expected_revision",
+                             &out->expected_revision);
     if (rc == BELAY_OK)
-        rc = text_of(r, "", commit, "turn_id", false, &out->turn_id);
+        rc = op_field_text(r, "", commit, "turn_id", false, &out->turn_id);
     if (rc == BELAY_OK)
         rc = json_of(r, "", commit, "config", JSON_OBJECT, &out->config);
     if (rc == BELAY_OK)
         rc = json_of(r, "", commit, "agent_frames", JSON_ARRAY, &out->agent_frames);
     if (rc == BELAY_OK)
-        rc = text_of(r, "", commit, "current_agent_frame_id", false,
-                     &out->current_frame);
+        rc = op_field_text(r, "", commit, "current_agent_frame_id", false,
+                           &out->current_frame);
     return rc;
 }
 
@@ -375,11 +293,11 @@ belay_rc op_read_commit(const json_t *value, struct belay_arena *a,
                                           "attachments",  NULL };
     struct belay_commit commit = { .size = sizeof(commit),
                                    .expected_revision = BELAY_ANY_REVISION };
-    struct reader r = { .arena = a, .err = err };
+    struct op_reader r = { .arena = a, .err = err };
 
     if (!json_is_object(value))
         return err_reason(err, BELAY_INVALID, "field", "a commit must be an object");
-    belay_rc rc = only(&r, "", value, fields);
+    belay_rc rc = op_field_only(&r, "", value, fields);
     if (rc == BELAY_OK)
         rc = read_plain(&r, value, &commit);
     if (rc == BELAY_OK)

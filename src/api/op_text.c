@@ -30,6 +30,8 @@ static const char *type_word(enum op_type type)
         return "JSON|@FILE|-";
     case OP_CLAIM:
         return "CLAIM|@FILE|-";
+    case OP_DATA:
+        return "TEXT|@FILE|-";
     case OP_FILE:
     case OP_STREAM:
     case OP_TARGET:

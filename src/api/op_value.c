@@ -27,12 +27,13 @@ static belay_rc refuse_str(const struct op_arg *arg, struct belay_error *err,
 bool op_takes_path(enum op_type type)
 {
     return type == OP_JSON || type == OP_FILE || type == OP_CLAIM ||
-           type == OP_STREAM || type == OP_TARGET;
+           type == OP_STREAM || type == OP_TARGET || type == OP_DATA;
 }
 
 size_t op_value_max(const struct op_arg *arg)
 {
-    bool large = arg->type == OP_JSON || arg->type == OP_FILE || arg->type == OP_CLAIM;
+    bool large = arg->type == OP_JSON || arg->type == OP_FILE ||
+                 arg->type == OP_CLAIM || arg->type == OP_DATA;
 
     if (arg->max > 0 && arg->type != OP_I64 && arg->type != OP_DURATION)
         return (size_t)arg->max;
@@ -147,6 +148,7 @@ belay_rc op_value_parse(const struct op_arg *arg, struct bytes text,
         rc = read_bool(arg, text, &value.number, err);
         break;
     case OP_FILE:
+    case OP_DATA:
         rc = check_length(arg, text, err);
         break;
     case OP_JSON:

@@ -20,6 +20,17 @@ static belay_rc take_namespace(struct belay *b, const char *ns, struct belay_err
     return BELAY_OK;
 }
 
+static belay_rc open_site(struct belay *b, enum belay_backend_tag backend,
+                          struct belay_error *err)
+{
+    int64_t grace_ms = b->settings.value[SETTING_RECLAIM_GRACE];
+
+    b->site.space = b->space;
+    b->site.backend = backend;
+    b->site.grace_ms = grace_ms == SETTING_UNSET ? RECLAIM_GRACE_MS : grace_ms;
+    return lane_book_open(&b->site.lanes, err);
+}
+
 /* The driver, the store on it, and the space in that. */
 static belay_rc open_store(struct belay *b, const struct scheme *scheme,
                            const struct url *url, enum handle_reach reach,
@@ -42,9 +53,10 @@ static belay_rc open_store(struct belay *b, const struct scheme *scheme,
     rc = store_open(&b->store, b->driver, &options, err);
     if (rc != BELAY_OK)
         return rc;
-    return reach == HANDLE_NAMESPACE
-               ? store_space(b->store, bytes_str(b->ns), &b->space, err)
-               : store_system_space(b->store, &b->space, err);
+    rc = reach == HANDLE_NAMESPACE
+             ? store_space(b->store, bytes_str(b->ns), &b->space, err)
+             : store_system_space(b->store, &b->space, err);
+    return rc ? rc : open_site(b, scheme->backend, err);
 }
 
 /* Everything is checked before the first driver is touched: a refused call leaves no
@@ -109,6 +121,7 @@ void belay_close(struct belay *b)
 {
     if (!b)
         return;
+    lane_book_close(b->site.lanes);
     store_close(b->store);
     driver_close(b->driver);
     free(b);

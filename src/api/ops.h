@@ -12,6 +12,8 @@
  *   O5  every {parameter} of a path is an argument by name; {sha256} of a PUT is what
  *       its body must have, the argument `expect`
  *   O6  at most one argument is a stream; a target goes with OP_BYTES and nothing else
+ *   O7  what can be followed is a list with a flag `follow`
+ *   O8  a verb of a holder has an argument `handle`
  */
 #ifndef API_OPS_H
 #define API_OPS_H
@@ -42,6 +44,7 @@ enum op_type {
     OP_STREAM, /* bytes of any number, which come from call->source; the command line
                   takes a path or -, and the value is only that name */
     OP_TARGET, /* where the command line puts an answer of bytes: a path or - */
+    OP_DATA,   /* bytes; the command line takes them as a word, @FILE or - */
 };
 
 /* Whether the command line reads a value, or may, from a file that is named. */
@@ -112,8 +115,20 @@ struct op_sink {
     void *arg;
 };
 
+/* Takes one item of a list at the moment when it is there, instead of all at the end.  It
+ * is the handler's again afterwards. */
+struct op_follow {
+    belay_rc (*emit)(void *arg, const json_t *item, struct belay_error *err);
+    void *arg;
+};
+
 struct op_table;
 struct operation;
+struct op_call;
+
+/* The caller json_decref()s *out, which is untouched on failure. */
+typedef belay_rc op_handler(const struct op_call *call, json_t **out,
+                            struct belay_error *err);
 
 struct op_call {
     const struct op_table *table; /* the one the operation is in */
@@ -126,11 +141,12 @@ struct op_call {
     const char *principal;          /* who asks, for the audit log; NULL: not known */
     const struct op_source *source; /* where an argument is OP_STREAM */
     const struct op_sink *sink;     /* where the shape is OP_BYTES */
+    const struct op_follow *follow; /* gets the items of a list one by one, and all
+                                       there are of them; NULL: one page is the answer */
+    struct belay_cancel *cancel;    /* ends whatever waits; may be NULL */
+    op_handler *work;               /* runs jobs as processes; NULL where nobody can */
+    bool is_quiet;                  /* remarks are not wanted */
 };
-
-/* The caller json_decref()s *out, which is untouched on failure. */
-typedef belay_rc op_handler(const struct op_call *call, json_t **out,
-                            struct belay_error *err);
 
 /* What an operation that needs a store works on.  An argument called `url` names the
  * store instead of --store. */
@@ -162,6 +178,17 @@ struct operation {
                          list of objects: people see it as a table below the others;
                          NULL: none */
     const char *const *row_columns; /* of that table */
+    const char
+        *body; /* a field that people see alone where it is there, of an answer or
+                         of each item: JSON on a line, `<body>_base64` as the bytes it
+                         stands for; NULL: none */
+    bool body_is_text; /* the field is a text, seen as it is; that of an item of `kind`
+                          stderr goes to standard error */
+    bool
+        terse; /* people see only the essence, as with -q; nothing where there is none */
+    bool lasts;     /* goes on until call->cancel */
+    bool by_handle; /* a verb of a holder: goes to the socket of a job where there is
+                         one (cli/job_client.h) */
     op_handler *handler;
     op_exit *exit_of; /* NULL: every answer is a success */
 };

@@ -62,4 +62,33 @@
         .help = "from which size on blobs are compressed: never, 4 KiB or 1 KiB" \
     }
 
+/* --- executions --- */
+
+#define ARG_BATCH_BYTES_MAX ((int64_t)16 << 20)
+#define ARG_ID                                                                      \
+    {                                                                               \
+        .name = "id", .kind = OP_POSITIONAL, .type = OP_TEXT, .min = 1, .max = 255, \
+        .required = true, .placeholder = "ID", .help = "the execution"              \
+    }
+#define ARG_REASON                                                                   \
+    {                                                                                \
+        .name = "reason", .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 1024, \
+        .placeholder = "TEXT", .help = "why, for whoever looks at it later"          \
+    }
+#define ARG_DURATION(its_name, its_help)                                      \
+    {                                                                         \
+        .name = (its_name), .kind = OP_OPTION, .type = OP_DURATION, .min = 0, \
+        .max = TIME_MAX_MS, .placeholder = "D", .help = (its_help)            \
+    }
+#define ARG_TEXT(its_name, letter_of_it, its_help)                                    \
+    {                                                                                 \
+        .name = (its_name), .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 255, \
+        .placeholder = (letter_of_it), .help = (its_help)                             \
+    }
+#define ARG_TAG_FILTER(its_name, its_help)                                            \
+    {                                                                                 \
+        .name = (its_name), .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 512, \
+        .placeholder = "K=V", .help = (its_help)                                      \
+    }
+
 #endif /* API_OPS_ARGS_H */

@@ -2,6 +2,7 @@
  * which operations there are. */
 #include "api/op_handlers.h"
 #include "api/ops_args.h"
+#include "api/ops_executions.h"
 #include "api/ops_sessions.h"
 
 static const char *const outputs[] = { "table", "json", "jsonl", NULL };
@@ -368,6 +369,11 @@ static const struct operation care[] = {
 };
 
 static const struct op_group groups[] = {
+    { .title = "Executions", .ops = ops_execution, .n_ops = COUNT_OF(ops_execution) },
+    { .title = "Operators", .ops = ops_control, .n_ops = COUNT_OF(ops_control) },
+    { .title = "Workers", .ops = ops_worker, .n_ops = COUNT_OF(ops_worker) },
+    { .title = "Work that is held", .ops = ops_holder, .n_ops = COUNT_OF(ops_holder) },
+    { .title = "What goes on", .ops = ops_activity, .n_ops = COUNT_OF(ops_activity) },
     { .title = "Inboxes", .ops = ops_queue, .n_ops = COUNT_OF(ops_queue) },
     { .title = "Sessions", .ops = ops_session, .n_ops = COUNT_OF(ops_session) },
     { .title = "Attachments",

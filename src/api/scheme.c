@@ -57,16 +57,16 @@ static belay_rc look_sqlite(const struct url *url, const struct driver_config *c
 
 /* clang-format off */
 const struct scheme scheme_table[] = {
-    { "memory",     open_memory,          NULL,        NULL },
-    { "sqlite",     open_sqlite,          look_sqlite, NULL },
-    { "postgres",   scheme_open_postgres, NULL,        scheme_knows_postgres },
-    { "postgresql", scheme_open_postgres, NULL,        scheme_knows_postgres },
-    { "valkey",     scheme_open_valkey,   NULL,        scheme_knows_valkey },
-    { "valkeys",    scheme_open_valkey,   NULL,        scheme_knows_valkey },
-    { "redis",      scheme_open_valkey,   NULL,        scheme_knows_valkey },
-    { "rediss",     scheme_open_valkey,   NULL,        scheme_knows_valkey },
-    { "http",       NULL,                 NULL,        NULL },
-    { "https",      NULL,                 NULL,        NULL },
+    { "memory",     open_memory,          NULL,        NULL,                   BELAY_BACKEND_MEMORY },
+    { "sqlite",     open_sqlite,          look_sqlite, NULL,                   BELAY_BACKEND_SQLITE },
+    { "postgres",   scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES },
+    { "postgresql", scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES },
+    { "valkey",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
+    { "valkeys",    scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
+    { "redis",      scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
+    { "rediss",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
+    { "http",       NULL,                 NULL,        NULL,                   0 },
+    { "https",      NULL,                 NULL,        NULL,                   0 },
 };
 /* clang-format on */
 const size_t scheme_count = COUNT_OF(scheme_table);

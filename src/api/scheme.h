@@ -9,6 +9,7 @@
 #include "api/settings.h"
 #include "api/url.h"
 #include "store/driver.h"
+#include "work/execution.h"
 
 /* Opens the driver.  url->rest is the opener's to judge; options of the URL that are
  * settings are in *settings already.  config is borrowed until the driver is closed. */
@@ -27,9 +28,10 @@ typedef bool scheme_knows_fn(struct bytes name);
 
 struct scheme {
     const char *name;
-    scheme_open_fn *open;   /* NULL: not in this build */
-    scheme_look_fn *look;   /* NULL: it never does */
-    scheme_knows_fn *knows; /* NULL: it has no options of its own */
+    scheme_open_fn *open;           /* NULL: not in this build */
+    scheme_look_fn *look;           /* NULL: it never does */
+    scheme_knows_fn *knows;         /* NULL: it has no options of its own */
+    enum belay_backend_tag backend; /* in the handles of executions */
 };
 
 /* scheme_postgres.c */

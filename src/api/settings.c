@@ -16,6 +16,7 @@ static const struct setting_row {
     [SETTING_RETRY_BASE]      = { "retry_base",      "retry.exponent_base",     1, 100,      false },
     [SETTING_RETRY_FACTOR]    = { "retry_factor",    "retry.factor",            1, 60000,    false },
     [SETTING_RETRY_JITTER]    = { "retry_jitter",    "retry.jitter_percent",    0, 100,      false },
+    [SETTING_RECLAIM_GRACE]   = { "grace",           "reclaim_grace_ms",        0, 86400000, true },
 };
 /* clang-format on */
 
@@ -59,6 +60,7 @@ belay_rc settings_from_options(struct settings *s, const struct belay_options *o
         [SETTING_RETRY_BASE] = options->retry.exponent_base,
         [SETTING_RETRY_FACTOR] = options->retry.factor,
         [SETTING_RETRY_JITTER] = options->retry.jitter_percent,
+        [SETTING_RECLAIM_GRACE] = options->reclaim_grace_ms,
     };
     struct settings taken = *s;
 

@@ -1,7 +1,8 @@
-/* settings.h - how a driver talks to its server: timeouts and retries.
+/* settings.h - what a URL and struct belay_options say alike: how a driver talks to its
+ * server, and how long a lost lease is left alone.
  *
  * Each setting has one row: its name in a URL, its member of struct belay_options, its
- * bounds.  Drivers that talk to nobody ignore them.
+ * bounds.  Drivers that talk to nobody ignore timeouts and retries.
  */
 #ifndef API_SETTINGS_H
 #define API_SETTINGS_H
@@ -16,11 +17,12 @@ enum setting {
     SETTING_RETRIES,
     SETTING_RETRY_BASE,
     SETTING_RETRY_FACTOR,
-    SETTING_RETRY_JITTER, /* percent */
+    SETTING_RETRY_JITTER,  /* percent */
+    SETTING_RECLAIM_GRACE, /* milliseconds */
 };
-#define SETTINGS 5
+#define SETTINGS 6
 
-/* Unset: the driver's default. */
+/* Unset: the default of whoever uses it. */
 #define SETTING_UNSET INT64_C(-1)
 
 struct settings {

@@ -6,8 +6,11 @@
 
 #include "api/handle.h"
 #include "api/op_text.h"
+#include "cli/follow.h"
+#include "cli/job_client.h"
 #include "cli/report.h"
 #include "cli/stream.h"
+#include "cli/work.h"
 
 #define EXIT_NOT_WRITTEN 1
 
@@ -36,19 +39,66 @@ static belay_rc open_store(const struct request *r, struct belay **out,
 {
     const struct belay_options options = { .size = sizeof(options), .ns = r->ns };
 
-    if (!r->op->needs_store || r->op->reach == OP_REACH_URL)
+    if (!r->op->needs_store || r->op->reach == OP_REACH_URL || r->socket)
         return BELAY_OK;
     return handle_open(r->store, &options,
                        r->op->reach == OP_REACH_STORE ? HANDLE_STORE : HANDLE_NAMESPACE,
                        out, err);
 }
 
-/* Calls the operation's handler, with the two ends of whatever streams through it. */
+/* What lies between a handler and the world. */
+struct ends {
+    struct stream_out to;
+    struct follower follower;
+    struct stopper stopper;
+    bool follows; /* items are printed when they come */
+};
+
+static void ends_release(struct ends *e)
+{
+    stream_out_release(&e->to);
+    stopper_stop(&e->stopper);
+}
+
+static bool is_given(const struct request *r, const char *name)
+{
+    for (size_t i = 0; i < r->n_values; i++) {
+        if (strcmp(r->values[i].arg->name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A text in pieces is for people what it is as a whole, so that they see all of it. */
+static bool is_followed(const struct request *r)
+{
+    bool is_read = r->op->body_is_text && r->output == OUTPUT_TABLE && !r->quiet;
+
+    return r->op->shape == OP_LIST && (is_read || is_given(r, "follow"));
+}
+
+static belay_rc ends_open(const struct cli *cli, const struct request *r,
+                          struct ends *out, struct belay_error *err)
+{
+    out->to = (struct stream_out){ .path = r->target, .fd = r->target ? -1 : cli->out };
+    out->follower = (struct follower){ .op = r->op,
+                                       .format = r->output,
+                                       .quiet = r->quiet,
+                                       .out = cli->out,
+                                       .err = cli->err };
+    out->follows = is_followed(r);
+    if (!r->op->lasts && !is_given(r, "follow"))
+        return BELAY_OK;
+    return stopper_start(&out->stopper, err);
+}
+
+/* Calls the operation's handler, with the ends of whatever streams through it. */
 static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
-                    struct stream_out *to, json_t **result, struct belay_error *err)
+                    struct ends *ends, json_t **result, struct belay_error *err)
 {
     const struct op_source source = { .read = stream_read, .arg = &r->source };
-    const struct op_sink sink = { .write = stream_write, .arg = to };
+    const struct op_sink sink = { .write = stream_write, .arg = &ends->to };
+    const struct op_follow follow = { .emit = follow_emit, .arg = &ends->follower };
     bool is_named = r->op->scope > OP_SCOPE_READ; /* it leaves a trace */
     char principal[PRINCIPAL_MAX];
 
@@ -65,10 +115,16 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
         .principal = is_named ? principal : NULL,
         .source = &source,
         .sink = &sink,
+        .follow = ends->follows ? &follow : NULL,
+        .cancel = ends->stopper.cancel,
+        .work = work_run,
+        .is_quiet = r->quiet,
     };
+    if (r->socket)
+        return job_ask(r->socket, r->op, r->values, r->n_values, result, err);
     belay_rc rc = r->op->handler(&call, result, err);
     if (rc == BELAY_OK && r->op->shape == OP_BYTES)
-        rc = stream_finish(to, err);
+        rc = stream_finish(&ends->to, err);
     return rc;
 }
 
@@ -76,18 +132,17 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
 static belay_rc answer(const struct cli *cli, struct request *r, struct buf *out,
                        struct buf *remark, int *status, struct belay_error *err)
 {
+    struct ends ends CLEANUP(ends_release) = { 0 };
     struct belay *b CLEANUP(belay_closep) = NULL;
     json_t *result CLEANUP(json_decrefp) = NULL;
-    struct stream_out to CLEANUP(stream_out_release) = {
-        .path = r->target,
-        .fd = r->target ? -1 : cli->out,
-    };
-    bool is_told = r->op->shape != OP_BYTES || r->target;
 
-    belay_rc rc = open_store(r, &b, err);
+    belay_rc rc = ends_open(cli, r, &ends, err);
+    if (rc == BELAY_OK)
+        rc = open_store(r, &b, err);
     if (rc != BELAY_OK)
         return rc;
-    rc = ask(cli, r, b, &to, &result, err);
+    bool is_told = !ends.follows && (r->op->shape != OP_BYTES || r->target);
+    rc = ask(cli, r, b, &ends, &result, err);
     if (rc == BELAY_OK && is_told)
         rc = output_render(r->op, result, r->output, r->quiet, out, err);
     if (rc == BELAY_OK && r->op->exit_of)

@@ -2,9 +2,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/job_spawn.h"
 
 static const char *environment(const char *name)
 {
@@ -34,6 +36,8 @@ int main(int argc, char **argv)
         .err = STDERR_FILENO,
     };
 
+    if (argc > 1 && strcmp(argv[1], JOB_WORD) == 0) /* a worker's job begins here */
+        return job_become(argc - 2, argv + 2);
     fill_descriptors();
     (void)signal(SIGPIPE,
                  SIG_IGN); /* a reader that went away is told like any failure */

@@ -15,7 +15,8 @@ struct reader {
 static const char *path_of(const struct op_arg *arg, struct bytes text)
 {
     const char *path = (const char *)text.ptr;
-    bool may_be_text = arg->type == OP_JSON || arg->type == OP_CLAIM;
+    bool may_be_text =
+        arg->type == OP_JSON || arg->type == OP_CLAIM || arg->type == OP_DATA;
 
     if (!may_be_text || bytes_eq(text, bytes_str("-")))
         return path;
@@ -190,6 +191,17 @@ static belay_rc read_globals(struct reader *r, const struct op_table *t)
     return rc;
 }
 
+/* Inside of a job its own verbs go to its worker, which knows the store. */
+static void find_socket(struct reader *r, const struct op_table *t)
+{
+    const struct op_arg *store = global_called(t, "store");
+    const char *path = r->env("BELAY_SOCKET");
+
+    if (r->request->op->by_handle && path && *path &&
+        (!store || args_count(r->args, store) == 0))
+        r->request->socket = path;
+}
+
 belay_rc request_read(struct request *r, const struct op_table *t,
                       const struct args *args, env_fn *env, struct input *in,
                       struct belay_arena *a, struct belay_error *err)
@@ -205,6 +217,7 @@ belay_rc request_read(struct request *r, const struct op_table *t,
 
     *r = (struct request){ .op = args->op };
     belay_rc rc = read_globals(&reader, t);
+    find_socket(&reader, t);
     if (rc == BELAY_OK)
         rc = read_operation(&reader);
     for (size_t i = 0; i < r->n_values && r->op->needs_store; i++) {

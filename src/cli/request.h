@@ -17,6 +17,9 @@ struct request {
     bool quiet;
     const char *store; /* where op->needs_store: its argument `url`, else --store */
     const char *ns;    /* likewise */
+    const char
+        *socket; /* of the job that this is part of, for a verb of a holder, unless
+                           the line names a store; NULL: none */
     struct stream_in source; /* what an OP_STREAM argument names */
     const char *target; /* what an OP_TARGET argument does; NULL: standard output */
 };

@@ -25,6 +25,7 @@ struct scan {
     int64_t min_rank, max_rank;      /* inclusive */
     const struct scan_cursor *after; /* start behind this; NULL: at the beginning */
     bool descending;                 /* the order, and `after`, turned round */
+    bool pick;                       /* in txn_load: as txn_pick */
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;

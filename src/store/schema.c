@@ -262,15 +262,188 @@ static const struct column attachment_columns[] = {
 const struct row_type row_attachment = {
     "attachment", 24, 2, ATTACHMENT_COLUMNS, attachment_columns, false
 };
+static const struct column execution_columns[] = {
+    [EXEC_ID]             = { "id",                    VALUE_TEXT,  false },
+    [EXEC_LANE]           = { "lane",                  VALUE_TEXT,  false },
+    [EXEC_ROUTE]          = { "route",                 VALUE_TEXT,  false },
+    [EXEC_PRIORITY]       = { "priority",              VALUE_I64,   false },
+    [EXEC_STATE]          = { "state",                 VALUE_TEXT,  false },
+    [EXEC_PHASE]          = { "phase",                 VALUE_TEXT,  false },
+    [EXEC_OWNERSHIP]      = { "ownership",             VALUE_TEXT,  false },
+    [EXEC_ELIGIBILITY]    = { "eligibility",           VALUE_TEXT,  false },
+    [EXEC_BLOCKING]       = { "blocking_reason",       VALUE_TEXT,  false },
+    [EXEC_OUTCOME]        = { "outcome",               VALUE_TEXT,  false },
+    [EXEC_ATTEMPT_STATE]  = { "attempt_state",         VALUE_TEXT,  false },
+    [EXEC_RANK]           = { "rank",                  VALUE_I64,   false },
+    [EXEC_ATTEMPTS]       = { "attempts",              VALUE_I64,   false },
+    [EXEC_ATTEMPT_TYPE]   = { "attempt_type",          VALUE_TEXT,  false },
+    [EXEC_ATTEMPT_AT_MS]  = { "attempt_at_ms",         VALUE_I64,   false },
+    [EXEC_RETRIES]        = { "retries",               VALUE_I64,   false },
+    [EXEC_RECLAIMS]       = { "reclaims",              VALUE_I64,   false },
+    [EXEC_REPLAYS]        = { "replays",               VALUE_I64,   false },
+    [EXEC_CREATED_AT_MS]  = { "created_at_ms",         VALUE_I64,   false },
+    [EXEC_STARTED_AT_MS]  = { "started_at_ms",         VALUE_I64,   false },
+    [EXEC_UPDATED_AT_MS]  = { "updated_at_ms",         VALUE_I64,   false },
+    [EXEC_FINISHED_AT_MS] = { "finished_at_ms",        VALUE_I64,   false },
+    [EXEC_DELAY_UNTIL_MS] = { "delay_until_ms",        VALUE_I64,   false },
+    [EXEC_DEADLINE_AT_MS] = { "deadline_at_ms",        VALUE_I64,   false },
+    [EXEC_TIMEOUT_AT_MS]  = { "timeout_at_ms",         VALUE_I64,   false },
+    [EXEC_RETENTION_MS]   = { "retention_ms",          VALUE_I64,   false },
+    [EXEC_LOST_AT_MS]     = { "lost_at_ms",            VALUE_I64,   false },
+    [EXEC_GRANT_UNTIL_MS] = { "grant_until_ms",        VALUE_I64,   false },
+    [EXEC_GRANT]          = { "grant_id",              VALUE_TEXT,  false },
+    [EXEC_GRANT_WORKER]   = { "grant_worker",          VALUE_TEXT,  false },
+    [EXEC_DETAIL]         = { "detail",                VALUE_TEXT,  false },
+    [EXEC_SESSION]        = { "session",               VALUE_TEXT,  false },
+    [EXEC_PROCESS]        = { "process",               VALUE_TEXT,  false },
+    [EXEC_FLOW]           = { "flow",                  VALUE_TEXT,  false },
+    [EXEC_SUSPENSION]     = { "suspension",            VALUE_TEXT,  false },
+    [EXEC_WAITPOINT]      = { "waitpoint",             VALUE_TEXT,  false },
+    LEASE_AT(EXEC_LEASE)
+};
+const struct row_type row_execution = {
+    "execution", 25, 1, EXEC_COLUMNS, execution_columns, false
+};
+
+static const struct column execution_spec_columns[] = {
+    [SPEC_ID]           = { "id",                    VALUE_TEXT,  false },
+    [SPEC_KIND]         = { "kind",                  VALUE_TEXT,  false },
+    [SPEC_PAYLOAD]      = { "payload",               VALUE_BYTES, false },
+    [SPEC_PAYLOAD_BLOB] = { "payload_blob",          VALUE_TEXT,  false },
+    [SPEC_ENCODING]     = { "encoding",              VALUE_TEXT,  false },
+    [SPEC_POLICY]       = { "policy",                VALUE_JSON,  false },
+    [SPEC_REQUIRES]     = { "requires",              VALUE_TEXT,  false },
+    [SPEC_TAGS]         = { "tags",                  VALUE_JSON,  false },
+    [SPEC_CREATOR]      = { "creator",               VALUE_TEXT,  false },
+    [SPEC_TRACE]        = { "trace",                 VALUE_JSON,  false },
+    [SPEC_KEY]          = { "key",                   VALUE_TEXT,  false },
+};
+const struct row_type row_execution_spec = {
+    "execution_spec", 26, 1, SPEC_COLUMNS, execution_spec_columns, false
+};
+
+static const struct column execution_end_columns[] = {
+    [END_ID]              = { "id",                    VALUE_TEXT,  false },
+    [END_FENCE]           = { "fence",                 VALUE_I64,   false },
+    [END_RESULT]          = { "result",                VALUE_BYTES, false },
+    [END_RESULT_BLOB]     = { "result_blob",           VALUE_TEXT,  false },
+    [END_ENCODING]        = { "encoding",              VALUE_TEXT,  false },
+    [END_FAILURE_CLASS]   = { "failure_class",         VALUE_TEXT,  false },
+    [END_FAILURE_MESSAGE] = { "failure_message",       VALUE_TEXT,  false },
+    [END_FAILURE_DETAIL]  = { "failure_detail",        VALUE_BYTES, false },
+    [END_CANCEL_REASON]   = { "cancel_reason",         VALUE_TEXT,  false },
+    [END_CANCEL_SOURCE]   = { "cancel_source",         VALUE_TEXT,  false },
+};
+const struct row_type row_execution_end = {
+    "execution_end", 27, 1, END_COLUMNS, execution_end_columns, false
+};
+
+static const struct column execution_progress_columns[] = {
+    [PROGRESS_ID]      = { "id",                    VALUE_TEXT,  false },
+    [PROGRESS_FENCE]   = { "fence",                 VALUE_I64,   false },
+    [PROGRESS_PERCENT] = { "percent",               VALUE_I64,   false },
+    [PROGRESS_MESSAGE] = { "message",               VALUE_TEXT,  false },
+    [PROGRESS_AT_MS]   = { "at_ms",                 VALUE_I64,   false },
+};
+const struct row_type row_execution_progress = {
+    "execution_progress", 28, 1, PROGRESS_COLUMNS, execution_progress_columns, false
+};
+
+static const struct column attempt_columns[] = {
+    [ATTEMPT_EXECUTION]       = { "execution",             VALUE_TEXT,  false },
+    [ATTEMPT_INDEX]           = { "attempt",               VALUE_I64,   false },
+    [ATTEMPT_ID]              = { "attempt_id",            VALUE_TEXT,  false },
+    [ATTEMPT_TYPE]            = { "type",                  VALUE_TEXT,  false },
+    [ATTEMPT_END]             = { "ended_as",              VALUE_TEXT,  false },
+    [ATTEMPT_WORKER]          = { "worker",                VALUE_TEXT,  false },
+    [ATTEMPT_FENCE]           = { "fence",                 VALUE_I64,   false },
+    [ATTEMPT_STARTED_AT_MS]   = { "started_at_ms",         VALUE_I64,   false },
+    [ATTEMPT_ENDED_AT_MS]     = { "ended_at_ms",           VALUE_I64,   false },
+    [ATTEMPT_CLOSED_REASON]   = { "closed_reason",         VALUE_TEXT,  false },
+    [ATTEMPT_FAILURE_CLASS]   = { "failure_class",         VALUE_TEXT,  false },
+    [ATTEMPT_FAILURE_MESSAGE] = { "failure_message",       VALUE_TEXT,  false },
+};
+const struct row_type row_attempt = {
+    "attempt", 29, 2, ATTEMPT_COLUMNS, attempt_columns, false
+};
+
+static const struct column frame_head_columns[] = {
+    [FRAME_HEAD_EXECUTION]  = { "execution",             VALUE_TEXT,  false },
+    [FRAME_HEAD_ATTEMPT]    = { "attempt",               VALUE_I64,   false },
+    [FRAME_HEAD_LAST_SEQ]   = { "last_seq",              VALUE_I64,   false },
+    [FRAME_HEAD_FIRST_SEQ]  = { "first_seq",             VALUE_I64,   false },
+    [FRAME_HEAD_CALLER_SEQ] = { "caller_seq",            VALUE_I64,   false },
+    [FRAME_HEAD_BYTES]      = { "bytes",                 VALUE_I64,   false },
+    [FRAME_HEAD_LAST_AT_MS] = { "last_at_ms",            VALUE_I64,   false },
+};
+const struct row_type row_frame_head = {
+    "frame_head", 30, 2, FRAME_HEAD_COLUMNS, frame_head_columns, false
+};
+
+static const struct column execution_key_columns[] = {
+    [EXEC_KEY_KEY]       = { "key",                   VALUE_TEXT,  false },
+    [EXEC_KEY_EXECUTION] = { "execution",             VALUE_TEXT,  false },
+    [EXEC_KEY_HASH]      = { "hash",                  VALUE_TEXT,  false },
+    [EXEC_KEY_UNTIL_MS]  = { "until_ms",              VALUE_I64,   false },
+};
+const struct row_type row_execution_key = {
+    "execution_key", 31, 1, EXEC_KEY_COLUMNS, execution_key_columns, false
+};
+
+static const struct column execution_grant_columns[] = {
+    [GRANT_ID]        = { "id",                    VALUE_TEXT,  false },
+    [GRANT_EXECUTION] = { "execution",             VALUE_TEXT,  false },
+    [GRANT_WORKER]    = { "worker",                VALUE_TEXT,  false },
+    [GRANT_UNTIL_MS]  = { "until_ms",              VALUE_I64,   false },
+};
+const struct row_type row_execution_grant = {
+    "execution_grant", 32, 1, GRANT_COLUMNS, execution_grant_columns, false
+};
+
+static const struct column lane_columns[] = {
+    [LANE_LANE]          = { "lane",                  VALUE_TEXT,  false },
+    [LANE_STATE]         = { "state",                 VALUE_TEXT,  false },
+    [LANE_CREATED_AT_MS] = { "created_at_ms",         VALUE_I64,   false },
+    [LANE_RETENTION_MS]  = { "retention_ms",          VALUE_I64,   false },
+};
+const struct row_type row_lane = {
+    "lane", 33, 1, LANE_COLUMNS, lane_columns, false
+};
+
+static const struct column route_columns[] = {
+    [ROUTE_LANE]     = { "lane",                  VALUE_TEXT,  false },
+    [ROUTE_ROUTE]    = { "route",                 VALUE_TEXT,  false },
+    [ROUTE_REQUIRES] = { "requires",              VALUE_TEXT,  false },
+};
+const struct row_type row_route = {
+    "route", 34, 2, ROUTE_COLUMNS, route_columns, false
+};
+
+static const struct column timer_columns[] = { LEASE_AT(TIMER_LEASE) };
+const struct row_type row_timer = {
+    "timer", 35, 0, TIMER_COLUMNS, timer_columns, false
+};
 /* clang-format on */
 
 static const struct row_type *const belay_types[] = {
-    &row_namespace,      &row_format,     &row_epoch,        &row_fence_floor,
-    &row_clock,          &row_slot,       &row_upload,       &row_blob,
-    &row_audit_head,     &row_pin,        &row_inbox,        &row_batch,
-    &row_batch_payload,  &row_batch_name, &row_batch_source, &row_session,
-    &row_session_frames, &row_turn,       &row_node,         &row_node_name,
-    &row_session_usage,  &row_usage_seen, &row_session_meta, &row_attachment,
+    &row_namespace,      &row_format,
+    &row_epoch,          &row_fence_floor,
+    &row_clock,          &row_slot,
+    &row_upload,         &row_blob,
+    &row_audit_head,     &row_pin,
+    &row_inbox,          &row_batch,
+    &row_batch_payload,  &row_batch_name,
+    &row_batch_source,   &row_session,
+    &row_session_frames, &row_turn,
+    &row_node,           &row_node_name,
+    &row_session_usage,  &row_usage_seen,
+    &row_session_meta,   &row_attachment,
+    &row_execution,      &row_execution_spec,
+    &row_execution_end,  &row_execution_progress,
+    &row_attempt,        &row_frame_head,
+    &row_execution_key,  &row_execution_grant,
+    &row_lane,           &row_route,
+    &row_timer,
 };
 
 const struct schema schema_belay = {

@@ -256,6 +256,180 @@ enum {
 };
 extern const struct row_type row_attachment;
 
+/* --- executions --- */
+
+/* Every execution stands in exactly one of these: where, its vector says (policy/vector.h),
+ * and at which rank, its row.
+ *
+ *   lane/<lane>/<route>   to be claimed; rank = created_at_ms - priority * 10^12
+ *   delayed               rank = delay_until_ms
+ *   leased                rank: not after the time when something may have to be done
+ *   granted               to be claimed by one worker; rank = grant_until_ms
+ *   held/<state>          waits for something else; rank = updated_at_ms
+ *   done/<outcome>        rank = when it is purged
+ *
+ * and, for lists and times, in some of these: executions (all; rank = created_at_ms), lost
+ * (lease lost, not taken over yet; rank = when), deadlines (rank = deadline_at_ms, until
+ * terminal), tag/<key>=<value> (rank = created_at_ms). */
+#define LANE_READY_INDEX "lane/"
+#define DELAYED_INDEX "delayed"
+#define LEASED_INDEX "leased"
+#define GRANTED_INDEX "granted"
+#define HELD_INDEX "held/"
+#define DONE_INDEX "done/"
+#define EXECUTION_INDEX "executions"
+#define LOST_INDEX "lost"
+#define DEADLINE_INDEX "deadlines"
+#define TAG_INDEX "tag/"
+enum {
+    EXEC_ID,
+    EXEC_LANE,
+    EXEC_ROUTE, /* of the lane: which capabilities it requires */
+    EXEC_PRIORITY,
+    EXEC_STATE, /* public, derived */
+    EXEC_PHASE,
+    EXEC_OWNERSHIP,
+    EXEC_ELIGIBILITY,
+    EXEC_BLOCKING,
+    EXEC_OUTCOME,
+    EXEC_ATTEMPT_STATE,
+    EXEC_RANK,          /* where it stands */
+    EXEC_ATTEMPTS,      /* grants minus resumes */
+    EXEC_ATTEMPT_TYPE,  /* of the current or last one: number attempts - 1 */
+    EXEC_ATTEMPT_AT_MS, /* when that began */
+    EXEC_RETRIES,       /* failures charged */
+    EXEC_RECLAIMS,      /* leases lost */
+    EXEC_REPLAYS,
+    EXEC_CREATED_AT_MS,
+    EXEC_STARTED_AT_MS, /* first claim */
+    EXEC_UPDATED_AT_MS,
+    EXEC_FINISHED_AT_MS,
+    EXEC_DELAY_UNTIL_MS,
+    EXEC_DEADLINE_AT_MS,
+    EXEC_TIMEOUT_AT_MS, /* of the current attempt */
+    EXEC_RETENTION_MS,
+    EXEC_LOST_AT_MS,     /* its rank in `lost`; NULL: it is not there */
+    EXEC_GRANT_UNTIL_MS, /* NULL: not granted */
+    EXEC_GRANT,          /* id of the grant */
+    EXEC_GRANT_WORKER,
+    EXEC_DETAIL, /* about what blocks it, or why it ended */
+    EXEC_SESSION,
+    EXEC_PROCESS,
+    EXEC_FLOW,
+    EXEC_SUSPENSION,
+    EXEC_WAITPOINT,
+    EXEC_LEASE, /* token: the current attempt's id.  The last grant's stay when it ends */
+    EXEC_COLUMNS = EXEC_LEASE + LEASE_COLUMNS
+};
+extern const struct row_type row_execution;
+
+/* What was submitted: does not change but for the tags. */
+#define PAYLOAD_JSON "json"
+#define PAYLOAD_BYTES "bytes"
+enum {
+    SPEC_ID,
+    SPEC_KIND,
+    SPEC_PAYLOAD,      /* NULL: none, or in a blob */
+    SPEC_PAYLOAD_BLOB, /* sha256 */
+    SPEC_ENCODING,     /* NULL: there is no payload */
+    SPEC_POLICY,       /* retry, timeouts, caps (work/execution_rows.h) */
+    SPEC_REQUIRES,     /* joined (policy/capability.h); NULL: nothing */
+    SPEC_TAGS,         /* an object; NULL: none */
+    SPEC_CREATOR,
+    SPEC_TRACE, /* {"traceparent":...,"tracestate":...} */
+    SPEC_KEY,
+    SPEC_COLUMNS
+};
+extern const struct row_type row_execution_spec;
+
+/* How the attempt of that fence ended; of a former one it is only history. */
+enum {
+    END_ID,
+    END_FENCE,
+    END_RESULT,
+    END_RESULT_BLOB,
+    END_ENCODING,
+    END_FAILURE_CLASS,
+    END_FAILURE_MESSAGE,
+    END_FAILURE_DETAIL,
+    END_CANCEL_REASON,
+    END_CANCEL_SOURCE,
+    END_COLUMNS
+};
+extern const struct row_type row_execution_end;
+
+enum {
+    PROGRESS_ID,
+    PROGRESS_FENCE,
+    PROGRESS_PERCENT,
+    PROGRESS_MESSAGE,
+    PROGRESS_AT_MS,
+    PROGRESS_COLUMNS
+};
+extern const struct row_type row_execution_progress;
+
+/* An attempt that another one followed; the last one is in the execution's own row. */
+enum {
+    ATTEMPT_EXECUTION,
+    ATTEMPT_INDEX,
+    ATTEMPT_ID,
+    ATTEMPT_TYPE,
+    ATTEMPT_END,
+    ATTEMPT_WORKER,
+    ATTEMPT_FENCE,
+    ATTEMPT_STARTED_AT_MS,
+    ATTEMPT_ENDED_AT_MS,
+    ATTEMPT_CLOSED_REASON,
+    ATTEMPT_FAILURE_CLASS,
+    ATTEMPT_FAILURE_MESSAGE,
+    ATTEMPT_COLUMNS
+};
+extern const struct row_type row_attempt;
+
+/* Frames of an attempt: log frames/<execution>/<attempt>, entries from 1. */
+#define FRAME_STREAM "frames/"
+enum {
+    FRAME_HEAD_EXECUTION,
+    FRAME_HEAD_ATTEMPT,
+    FRAME_HEAD_LAST_SEQ,   /* also how many there were in all */
+    FRAME_HEAD_FIRST_SEQ,  /* kept */
+    FRAME_HEAD_CALLER_SEQ, /* the last one a caller numbered; 0: none */
+    FRAME_HEAD_BYTES,
+    FRAME_HEAD_LAST_AT_MS,
+    FRAME_HEAD_COLUMNS
+};
+extern const struct row_type row_frame_head;
+
+/* One execution for a key, until its window is over. */
+#define EXECUTION_KEY_INDEX "execution_keys" /* rank = until_ms, member = key */
+enum {
+    EXEC_KEY_KEY,
+    EXEC_KEY_EXECUTION,
+    EXEC_KEY_HASH,
+    EXEC_KEY_UNTIL_MS,
+    EXEC_KEY_COLUMNS
+};
+extern const struct row_type row_execution_key;
+
+/* Grants, found by their id. */
+enum { GRANT_ID, GRANT_EXECUTION, GRANT_WORKER, GRANT_UNTIL_MS, GRANT_COLUMNS };
+extern const struct row_type row_execution_grant;
+
+/* Lanes and their routes are entered once and stay. */
+#define LANE_INDEX "lanes"    /* rank 0, member = lane */
+#define ROUTE_INDEX "routes/" /* + lane; rank 0, member = route */
+enum { LANE_LANE, LANE_STATE, LANE_CREATED_AT_MS, LANE_RETENTION_MS, LANE_COLUMNS };
+extern const struct row_type row_lane;
+enum { ROUTE_LANE, ROUTE_ROUTE, ROUTE_REQUIRES, ROUTE_COLUMNS };
+extern const struct row_type row_route;
+
+/* What happened to executions; an entry is a JSON array of events of one commit. */
+#define EXECUTION_FEED "executions"
+
+/* Who runs the timers of the namespace just now. */
+enum { TIMER_LEASE, TIMER_COLUMNS = TIMER_LEASE + LEASE_COLUMNS };
+extern const struct row_type row_timer;
+
 /* The last entry of a namespace's audit log, a chain of hashes: the row that every
  * append guards. */
 #define AUDIT_STREAM "audit"

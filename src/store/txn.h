@@ -136,8 +136,8 @@ MUST_USE belay_rc txn_scan(struct txn *t, const struct scan *scan, struct hits *
  * For speed only: the guards at commit are what prevents a double grant. */
 MUST_USE belay_rc txn_pick(struct txn *t, const struct scan *scan, struct hits *out);
 
-/* Rows and scans in one round trip: as txn_get_many and txn_scan, one after the other.
- * rows has n_wants entries, hits n_scans. */
+/* Rows and scans in one round trip: as txn_get_many and txn_scan (txn_pick where the scan
+ * says so), one after the other.  rows has n_wants entries, hits n_scans. */
 MUST_USE belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
                            const struct row **rows, const struct scan *scans,
                            size_t n_scans, struct hits *hits);

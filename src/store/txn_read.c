@@ -274,8 +274,9 @@ static belay_rc load_questions(struct txn *t, struct load *l,
         rc = check_scan(t, &scans[i]);
         l->wider[i] = widened(t, &scans[i]);
         if (!rc && !shows_nothing(&scans[i]))
-            l->q[l->n++] =
-                (struct read){ .kind = READ_RANK, .rank.scan = &l->wider[i] };
+            l->q[l->n++] = (struct read){ .kind = READ_RANK,
+                                          .rank = { .scan = &l->wider[i],
+                                                    .hold = scans[i].pick } };
     }
     return rc;
 }

@@ -149,17 +149,34 @@ static const struct {
     const struct row_type *type;
     belay_rc (*check)(struct check *c, const struct row *row, struct belay_error *err);
 } row_rules[] = {
-    { &row_inbox, check_inbox_row },         { &row_batch, check_batch_row },
-    { &row_session, check_session_row },     { &row_node, check_node_row },
-    { &row_node_name, check_node_name_row }, { &row_attachment, check_attachment_row },
-    { &row_session_meta, check_meta_row },   { &row_pin, check_pin_row },
+    { &row_inbox, check_inbox_row },
+    { &row_batch, check_batch_row },
+    { &row_session, check_session_row },
+    { &row_node, check_node_row },
+    { &row_node_name, check_node_name_row },
+    { &row_attachment, check_attachment_row },
+    { &row_session_meta, check_meta_row },
+    { &row_pin, check_pin_row },
+    { &row_execution, check_execution_row },
+    { &row_execution_spec, check_execution_spec_row },
+    { &row_execution_end, check_execution_end_row },
+    { &row_execution_progress, check_execution_progress_row },
+    { &row_attempt, check_attempt_row },
+    { &row_frame_head, check_frame_head_row },
+    { &row_execution_key, check_execution_key_row },
+    { &row_execution_grant, check_execution_grant_row },
+    { &row_lane, check_lane_row },
+    { &row_route, check_route_row },
 };
 
 /* The indexes whose members name such rows; one that ends in / is a family. */
 static const char *const row_indexes[] = {
-    READY_INDEX,     DUE_INDEX,   SESSION_INDEX, SESSION_DELETING_INDEX,
-    TOMBSTONE_INDEX, CHILD_INDEX, INTENT_INDEX,  ATTACHED_INDEX,
-    PIN_INDEX,
+    READY_INDEX,     DUE_INDEX,        SESSION_INDEX, SESSION_DELETING_INDEX,
+    TOMBSTONE_INDEX, CHILD_INDEX,      INTENT_INDEX,  ATTACHED_INDEX,
+    PIN_INDEX,       LANE_READY_INDEX, DELAYED_INDEX, LEASED_INDEX,
+    GRANTED_INDEX,   HELD_INDEX,       DONE_INDEX,    EXECUTION_INDEX,
+    LOST_INDEX,      DEADLINE_INDEX,   TAG_INDEX,     EXECUTION_KEY_INDEX,
+    LANE_INDEX,      ROUTE_INDEX,
 };
 
 static bool is_known_index(struct bytes index)
@@ -394,6 +411,9 @@ static belay_rc check_log(struct check *c, const struct item *item,
         if (rc)
             return rc;
     }
+    belay_rc frames = check_frame_entry(c, item, err);
+    if (frames)
+        return frames;
     bool same = bytes_eq(buf_view(&c->stream), item->name);
     int64_t before = c->seq;
     c->seq = item->number;
@@ -444,6 +464,8 @@ static belay_rc check_end(struct check *c, struct belay_error *err)
         rc = check_blobs_end(c, err);
     if (rc == BELAY_OK)
         rc = check_tallies_end(c, err);
+    if (rc == BELAY_OK)
+        rc = check_executions_end(c, err);
     if (rc == BELAY_OK && c->audit.reason)
         rc = check_found(c, "audit_broken", bytes_str(AUDIT_STREAM), err,
                          "audit log: %s at %" PRId64, c->audit.reason,

@@ -2,6 +2,7 @@
 #ifndef WORK_CHECK_IMPL_H
 #define WORK_CHECK_IMPL_H
 
+#include "policy/vector.h"
 #include "work/audit.h"
 #include "work/check.h"
 
@@ -40,7 +41,9 @@ struct check {
     struct bytes ns;
     struct check_counts *counts;
     struct belay_arena arena;
-    struct check_map ranks, uploads, tallies;
+    struct check_map ranks, uploads, tallies, executions;
+    struct belay_vector *vectors; /* that an execution can have; NULL: not asked yet */
+    size_t n_vectors;
     unsigned has; /* bit per row that every namespace has, check.c */
     bool holds_anything;
     struct check_names *names; /* of the system namespace: the registry's; else NULL */
@@ -117,6 +120,34 @@ MUST_USE belay_rc check_meta_row(struct check *c, const struct row *row,
                                  struct belay_error *err);
 MUST_USE belay_rc check_pin_row(struct check *c, const struct row *row,
                                 struct belay_error *err);
+
+/* --- check_executions.c --- */
+
+MUST_USE belay_rc check_execution_row(struct check *c, const struct row *row,
+                                      struct belay_error *err);
+MUST_USE belay_rc check_execution_spec_row(struct check *c, const struct row *row,
+                                           struct belay_error *err);
+MUST_USE belay_rc check_execution_end_row(struct check *c, const struct row *row,
+                                          struct belay_error *err);
+MUST_USE belay_rc check_execution_progress_row(struct check *c, const struct row *row,
+                                               struct belay_error *err);
+MUST_USE belay_rc check_attempt_row(struct check *c, const struct row *row,
+                                    struct belay_error *err);
+MUST_USE belay_rc check_frame_head_row(struct check *c, const struct row *row,
+                                       struct belay_error *err);
+MUST_USE belay_rc check_execution_key_row(struct check *c, const struct row *row,
+                                          struct belay_error *err);
+MUST_USE belay_rc check_execution_grant_row(struct check *c, const struct row *row,
+                                            struct belay_error *err);
+MUST_USE belay_rc check_lane_row(struct check *c, const struct row *row,
+                                 struct belay_error *err);
+MUST_USE belay_rc check_route_row(struct check *c, const struct row *row,
+                                  struct belay_error *err);
+/* An entry of a log; only frames are looked at. */
+MUST_USE belay_rc check_frame_entry(struct check *c, const struct item *item,
+                                    struct belay_error *err);
+/* When everything was seen. */
+MUST_USE belay_rc check_executions_end(struct check *c, struct belay_error *err);
 
 /* --- check_blobs.c --- */
 

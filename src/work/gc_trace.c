@@ -1,9 +1,11 @@
-/* What names blobs: heads, their manifests, frames, pins; and walking an index. */
+/* What names blobs: heads, their manifests, frames, pins, executions; and walking an
+ * index. */
 #include "work/checkpoint.h"
 #include "work/gc_impl.h"
 
 #define SESSIONS_PAGE 64
 #define PINS_PAGE 1024
+#define EXECUTIONS_PAGE 128 /* their payloads come along */
 /* How often a head may move while its manifest is looked for. */
 #define HEAD_TRIES 8
 
@@ -53,7 +55,14 @@ belay_rc gc_next(struct gc *g, struct gc_walk *w, struct belay_error *err)
 
 /* --- refusing --- */
 
-enum refusal { BAD_HEAD, BAD_MANIFEST, NO_MANIFEST, BAD_FRAMES, BAD_PIN };
+enum refusal {
+    BAD_HEAD,
+    BAD_MANIFEST,
+    NO_MANIFEST,
+    BAD_FRAMES,
+    BAD_PIN,
+    BAD_EXECUTION
+};
 
 /* It cannot be proved what is alive, so nothing goes (S5): unknown is not empty. */
 static belay_rc refuse(struct gc *g, enum refusal what, struct bytes entity,
@@ -67,6 +76,7 @@ static belay_rc refuse(struct gc *g, enum refusal what, struct bytes entity,
         [NO_MANIFEST] = { "missing_manifest", "session" },
         [BAD_FRAMES] = { "corrupt_frames", "session" },
         [BAD_PIN] = { "corrupt_pin", "pin" },
+        [BAD_EXECUTION] = { "corrupt_execution", "execution" },
     };
     struct belay_error e;
 
@@ -281,9 +291,58 @@ static belay_rc trace_pins(struct gc *g, struct belay_error *err)
     return rc;
 }
 
+/* --- executions --- */
+
+static belay_rc mark_column(struct gc *g, struct bytes id, const struct row *row,
+                            unsigned column, struct belay_error *err)
+{
+    if (row->v[column].kind == VALUE_NULL)
+        return BELAY_OK;
+    if (!blob_is_name(row_bytes(row, column)))
+        return refuse(g, BAD_EXECUTION, id, "what it names is no sha256", err);
+    mark(g, row_bytes(row, column));
+    g->report->roots++;
+    return BELAY_OK;
+}
+
+/* What was submitted, and what came of it. */
+static belay_rc trace_execution(struct gc *g, const struct hit *hit,
+                                struct belay_error *err)
+{
+    const struct row *spec = hit->rows[0], *end = hit->rows[1];
+
+    if (!spec)
+        return refuse(g, BAD_EXECUTION, hit->member, "is listed and has no row", err);
+    belay_rc rc = mark_column(g, hit->member, spec, SPEC_PAYLOAD_BLOB, err);
+    if (rc || !end)
+        return rc;
+    return mark_column(g, hit->member, end, END_RESULT_BLOB, err);
+}
+
+static belay_rc trace_executions(struct gc *g, struct belay_error *err)
+{
+    static const struct fetch fetch[] = { { .type = &row_execution_spec },
+                                          { .type = &row_execution_end } };
+    struct gc_walk w = { .index = EXECUTION_INDEX,
+                         .max_rank = RANK_MAX,
+                         .limit = EXECUTIONS_PAGE,
+                         .fetch = fetch,
+                         .n_fetch = COUNT_OF(fetch) };
+    belay_rc rc = BELAY_OK;
+
+    while (rc == BELAY_OK && !w.done) {
+        rc = next(g, &w, BAD_EXECUTION, err);
+        for (size_t i = 0; i < w.hits.n && rc == BELAY_OK; i++)
+            rc = trace_execution(g, &w.hits.hit[i], err);
+    }
+    return rc;
+}
+
 belay_rc gc_trace(struct gc *g, struct belay_error *err)
 {
     g->report->roots = 0; /* of the last trace */
     belay_rc rc = trace_sessions(g, err);
-    return rc ? rc : trace_pins(g, err);
+    if (rc == BELAY_OK)
+        rc = trace_pins(g, err);
+    return rc ? rc : trace_executions(g, err);
 }

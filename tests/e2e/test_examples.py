@@ -57,4 +57,13 @@ def claimed_again():
     same(nodes[-1]["body"], {"fence": 2, "heard": {"text": "again"}})
 
 
+@case("a worker does all the work of its lane")
+def worker():
+    ids = [belay("submit", "--lane", "mail", "--payload", text)["id"] for text in ("1", "22")]
+    ran = subprocess.run([tap.BUILD / "examples/worker", STORE, "mail"], check=False,
+                         stdout=subprocess.PIPE, text=True, timeout=60)
+    same((ran.returncode, ran.stdout.split()), (0, ids))
+    same([belay("result", i)["result"]["bytes"] for i in ids], [1, 2])
+
+
 tap.main()

@@ -130,6 +130,8 @@ static void stores(struct tap *t)
         "bytes take commit.json",
         "bytes give --size 5",
         "bytes give --size 5 --to given",
+        "tail -q",
+        "read --size 0 --text",
     };
 
     for (size_t i = 0; i < COUNT_OF(lines); i++)
@@ -185,10 +187,24 @@ static void changes(struct tap *t)
         "attachment forget s a --store memory:",
         "blob put commit.json --store memory: --pin p --kind tool_state",
         "blob unpin p --store memory:",
+        "claim --lane l --worker w --capability c --store memory:",
+        "renew --handle x --store memory:",
+        "complete-batch commit.json --store memory:",
+        "tag e a=b c=d --remove e --store memory:",
+        "submit-batch commit.json --store memory:",
+        "submit --lane l --backoff linear --store memory:",
+        "timers --once --store memory:",
+    };
+    static const char *const others[] = {
+        "submit --lane l --payload {\"a\":[1]} --tag a=b --require c --retries 1 "
+        "--backoff exp:1s..2s --retryable timeout --key k --store memory:",
+        "submit --lane l --json --store memory: -- echo a b",
     };
 
     for (size_t i = 0; i < COUNT_OF(same); i++)
         walk(t, &op_table_belay, same[i]);
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        walk_any(t, &op_table_belay, others[i], false);
     walk_any(t, &op_table_belay,
              "queue enqueue s --delivery earliest_safe_boundary --slot join --merge "
              "group:g --source-key k --payload {\"a\":[1]} --payload 2 --store memory:",
@@ -281,6 +297,9 @@ static bool fill(struct belay *b, char sha[80])
         "queue enqueue s --delivery earliest_safe_boundary --slot join --payload [1]",
         "queue claim s --owner o",
         "queue enqueue s --delivery earliest_safe_boundary --slot join --merge group:g",
+        "submit --lane l --tag a=b --require c --retries 1 --payload {}",
+        "submit --lane l --session s --delay 1h",
+        "claim --lane l --worker w --capability c",
         "blob put commit.json --pin p",
     };
     static char out[65536];
@@ -322,6 +341,12 @@ static void looks(struct tap *t)
 {
     static const char *const lines[] = {
         "queue ls s",
+        "ls",
+        "ls --tag a=b",
+        "lane ls",
+        "stats",
+        "events",
+        "events --type acquired --tag a=b",
         "session show s",
         "session ls --parent p",
         "session log s",

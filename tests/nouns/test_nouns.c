@@ -14,7 +14,11 @@ static const struct topic *const topics[] = {
     &topic_bad_commits,    &topic_bad_blobs,    &topic_bounds,
     &topic_crowds,         &topic_waiting,      &topic_threads,
     &topic_thread_commits, &topic_processes,    &topic_damage,
-    &topic_damage_gc,
+    &topic_damage_gc,      &topic_exec_traces,  &topic_exec_operations,
+    &topic_exec_stale,     &topic_exec_claims,  &topic_exec_submit,
+    &topic_exec_holding,   &topic_exec_looking, &topic_exec_timers,
+    &topic_exec_feeds,     &topic_exec_waiting, &topic_exec_workers,
+    &topic_exec_handles,
 };
 
 /* What a case is run with: tap.h passes it through. */
@@ -90,6 +94,8 @@ int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], "--child") == 0)
         return child_main(argc - 2, argv + 2);
+    if (argc > 1 && strcmp(argv[1], "--worker") == 0)
+        return worker_main(argc - 2, argv + 2);
     if (argc < 3 || strcmp(argv[1], "--driver") != 0)
         return usage_text();
     struct suite suite = { .store = test_store_find(argv[2]) };

@@ -213,19 +213,19 @@ static const struct {
     belay_rc want;
     struct settings then;
 } settings_rows[] = {
-    { "nothing is set", { 0 }, "memory:", BELAY_OK, { { -1, -1, -1, -1, -1 } } },
+    { "nothing is set", { 0 }, "memory:", BELAY_OK, { { -1, -1, -1, -1, -1, -1 } } },
     { "the struct's values are taken",
-      { .request_timeout_ms = 5, .retry = { .exponent_base = 2, .factor = 3, .number_of_retries = 4, .jitter_percent = 6 } },
-      "memory:", BELAY_OK, { { 5, 4, 2, 3, 6 } } },
+      { .request_timeout_ms = 5, .retry = { .exponent_base = 2, .factor = 3, .number_of_retries = 4, .jitter_percent = 6 }, .reclaim_grace_ms = 7 },
+      "memory:", BELAY_OK, { { 5, 4, 2, 3, 6, 7 } } },
     { "the URL has the last word",
-      { .request_timeout_ms = 5, .retry = { .number_of_retries = 4, .jitter_percent = 6 } },
-      "memory:?request_timeout=1s&retries=0", BELAY_OK, { { 1000, 0, -1, -1, 6 } } },
+      { .request_timeout_ms = 5, .retry = { .number_of_retries = 4, .jitter_percent = 6 }, .reclaim_grace_ms = 7 },
+      "memory:?request_timeout=1s&retries=0&grace=2s", BELAY_OK, { { 1000, 0, -1, -1, 6, 2000 } } },
     { "BELAY_NONE is an explicit zero",
-      { .retry = { .number_of_retries = BELAY_NONE, .jitter_percent = BELAY_NONE } },
-      "memory:", BELAY_OK, { { -1, 0, -1, -1, 0 } } },
+      { .retry = { .number_of_retries = BELAY_NONE, .jitter_percent = BELAY_NONE }, .reclaim_grace_ms = BELAY_NONE },
+      "memory:", BELAY_OK, { { -1, 0, -1, -1, 0, 0 } } },
     { "the largest values are allowed",
-      { .request_timeout_ms = 86400000, .retry = { .exponent_base = 100, .factor = 60000, .number_of_retries = 1000, .jitter_percent = 100 } },
-      "memory:", BELAY_OK, { { 86400000, 1000, 100, 60000, 100 } } },
+      { .request_timeout_ms = 86400000, .retry = { .exponent_base = 100, .factor = 60000, .number_of_retries = 1000, .jitter_percent = 100 }, .reclaim_grace_ms = 86400000 },
+      "memory:", BELAY_OK, { { 86400000, 1000, 100, 60000, 100, 86400000 } } },
     { "a timeout is never none", { .request_timeout_ms = BELAY_NONE }, "memory:", BELAY_INVALID, { { 0 } } },
     { "a base is never none", { .retry = { .exponent_base = BELAY_NONE } }, "memory:", BELAY_INVALID, { { 0 } } },
     { "a factor is never none", { .retry = { .factor = BELAY_NONE } }, "memory:", BELAY_INVALID, { { 0 } } },
@@ -234,9 +234,34 @@ static const struct {
     { "too long", { .request_timeout_ms = 86400001 }, "memory:", BELAY_INVALID, { { 0 } } },
     { "too many", { .retry = { .number_of_retries = 1001 } }, "memory:", BELAY_INVALID, { { 0 } } },
     { "too much", { .retry = { .jitter_percent = 101 } }, "memory:", BELAY_INVALID, { { 0 } } },
+    { "too patient", { .reclaim_grace_ms = 86400001 }, "memory:", BELAY_INVALID, { { 0 } } },
     { "largest", { .retry = { .factor = INT32_MAX } }, "memory:", BELAY_INVALID, { { 0 } } },
 };
 /* clang-format on */
+
+static void has_a_site(struct tap *t)
+{
+    static const struct {
+        const char *url;
+        int backend;
+        int64_t grace_ms;
+    } urls[] = {
+        { "memory:", BELAY_BACKEND_MEMORY, RECLAIM_GRACE_MS },
+        { "memory:?grace=0ms", BELAY_BACKEND_MEMORY, 0 },
+        { "sqlite:site.db?grace=5s", BELAY_BACKEND_SQLITE, 5000 },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(urls); i++) {
+        struct belay *b = NULL;
+
+        if (!TAP_EQ(t, belay_open(urls[i].url, NULL, &b, NULL), BELAY_OK))
+            continue;
+        TAP_EQ(t, (int)b->site.backend, urls[i].backend);
+        TAP_EQ(t, b->site.grace_ms, urls[i].grace_ms);
+        TAP_OK(t, b->site.space == b->space && b->site.lanes);
+        belay_close(b);
+    }
+}
 
 static void merges_settings(struct tap *t)
 {
@@ -306,6 +331,7 @@ int main(int argc, char **argv)
         { "without randomness a store opens or says that it cannot",
           survives_no_randomness },
         { "settings come from the URL, then from the options", merges_settings },
+        { "executions know their store and the grace", has_a_site },
         { "durabilities and the version have names", names },
         { "an arena is made, reset and freed", arenas },
     };

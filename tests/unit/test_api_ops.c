@@ -1,6 +1,6 @@
 #include <ctype.h>
 
-#include "api/op_json.h"
+#include "api/op_execution.h"
 #include "tap.h"
 #include "test_api_table.h"
 #include "work/checkpoint.h"
@@ -210,6 +210,39 @@ static void streams_go_one_way(struct tap *t)
     }
 }
 
+static void follows_are_lists(struct tap *t)
+{
+    for (size_t i = 0; i < op_count(&op_table_belay); i++) {
+        const struct operation *op = op_at(&op_table_belay, i);
+        const struct op_arg *follow = arg_called(op, bytes_str("follow"));
+
+        TAP_OK(t,
+               !follow || (follow->kind == OP_FLAG && op->shape == OP_LIST)); /* O7 */
+        TAP_OK(t, !op->body_is_text || op->body);
+        TAP_OK(t, !op->by_handle || arg_called(op, bytes_str("handle"))); /* O8 */
+    }
+}
+
+/* Names in the table are those of the values, from `first` on, and all of them. */
+static void names_agree(struct tap *t, const char *const *names, int dimension,
+                        int first)
+{
+    int n = first;
+
+    for (; names[n - first]; n++)
+        TAP_STR(t, names[n - first], belay_value_name(dimension, n));
+    TAP_OK(t, !belay_value_name(dimension, n));
+}
+
+static void execution_names_agree(struct tap *t)
+{
+    names_agree(t, op_state_names, BELAY_DIM_STATE, 1);
+    names_agree(t, op_failure_class_names, BELAY_DIM_FAILURE_CLASS, 1);
+    names_agree(t, op_frame_kind_names, BELAY_DIM_FRAME_KIND, 0);
+    names_agree(t, op_frame_mode_names, BELAY_DIM_FRAME_MODE, 0);
+    names_agree(t, op_event_names, BELAY_DIM_EVENT, 0);
+}
+
 static void choices_have_their_numbers(struct tap *t)
 {
     TAP_EQ(t, op_read_name(op_delivery_names, bytes_str("earliest_safe_boundary")) + 1,
@@ -408,6 +441,9 @@ int main(int argc, char **argv)
         { "bytes stream in or out of an operation, not both", streams_go_one_way },
         { "the words of choices are in the order of their numbers",
           choices_have_their_numbers },
+        { "what can be followed is a list, and a holder shows a handle",
+          follows_are_lists },
+        { "values of executions have one name everywhere", execution_names_agree },
         { "operations are found by whole words", finds },
         { "a value is read by its type and within its bounds", reads_values },
         { "a value without bounds of its own has those of its type", has_limits },

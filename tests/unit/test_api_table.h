@@ -99,6 +99,35 @@ static inline belay_rc give_bytes(const struct op_call *call, json_t **out,
     return made(json_pack("{s:I}", "size", (json_int_t)size), out, err);
 }
 
+/* --size items, one by one where they are followed; then fails, if asked. */
+static inline belay_rc tail(const struct op_call *call, json_t **out,
+                            struct belay_error *err)
+{
+    int64_t size = op_get(call, "size")->number;
+    json_t *items = json_array();
+    belay_rc rc = BELAY_OK;
+
+    for (int64_t i = 0; rc == BELAY_OK && i < size; i++) {
+        json_t *item = json_pack("{s:I,s:s,s:s}", "n", (json_int_t)i, "id", "x", "kind",
+                                 i % 2 ? "stderr" : "stdout");
+        if (item && op_get(call, "text"))
+            (void)json_object_set_new(item, "data", json_string(i % 2 ? "e" : "o"));
+        if (!item)
+            rc = err_no_memory(err, "an item");
+        else if (call->follow)
+            rc = call->follow->emit(call->follow->arg, item, err);
+        else if (json_array_append(items, item))
+            rc = err_no_memory(err, "an item");
+        json_decref(item);
+    }
+    if (rc == BELAY_OK && op_get(call, "fail"))
+        rc = err_reason(err, BELAY_CORRUPT, "broken", "it is wrong");
+    if (rc == BELAY_OK)
+        rc = made(json_pack("{s:O,s:n}", "items", items, "next_cursor"), out, err);
+    json_decref(items);
+    return rc;
+}
+
 static const char *const test_modes[] = { "fast", "slow", NULL };
 static const char *const test_outputs[] = { "table", "json", "jsonl", NULL };
 static const char *const given_columns[] = { "given", NULL };
@@ -287,10 +316,50 @@ static const struct operation test_bytes_ops[] = {
       .handler = give_bytes },
 };
 
+static const struct op_arg tail_args[] = {
+    { .name = "size",
+      .kind = OP_OPTION,
+      .type = OP_I64,
+      .max = 1 << 24,
+      .fallback = "2",
+      .help = "how many" },
+    { .name = "fail", .kind = OP_FLAG, .type = OP_BOOL, .help = "or not" },
+    { .name = "text", .kind = OP_FLAG, .type = OP_BOOL, .help = "with a text" },
+    { .name = "follow",
+      .letter = 'f',
+      .kind = OP_FLAG,
+      .type = OP_BOOL,
+      .help = "go on" },
+};
+
+static const struct operation test_tail_ops[] = {
+    { .name = "tail",
+      .words = "tail",
+      .summary = "Tell what comes",
+      .args = tail_args,
+      .n_args = COUNT_OF(tail_args),
+      .shape = OP_LIST,
+      .columns = page_columns,
+      .essence = "n",
+      .handler = tail },
+    { .name = "read",
+      .words = "read",
+      .summary = "Tell what was written",
+      .args = tail_args,
+      .n_args = COUNT_OF(tail_args),
+      .shape = OP_LIST,
+      .columns = page_columns,
+      .essence = "n",
+      .body = "data",
+      .body_is_text = true,
+      .handler = tail },
+};
+
 static const struct op_group test_groups[] = {
     { .title = "Flows", .ops = test_flow_ops, .n_ops = COUNT_OF(test_flow_ops) },
     { .title = "Others", .ops = test_other_ops, .n_ops = COUNT_OF(test_other_ops) },
     { .title = "Bytes", .ops = test_bytes_ops, .n_ops = COUNT_OF(test_bytes_ops) },
+    { .title = "Tails", .ops = test_tail_ops, .n_ops = COUNT_OF(test_tail_ops) },
 };
 
 static const struct op_table test_table = {

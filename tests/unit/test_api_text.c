@@ -114,7 +114,10 @@ static void man_has_all(struct tap *t)
         return;
     for (size_t i = 0; i < op_count(&op_table_belay); i++) {
         struct buf entry CLEANUP(buf_release) = { 0 };
-        buf_printf(&entry, ".TP\n\\fBbelay %s\\fR", op_at(&op_table_belay, i)->words);
+        buf_append_str(&entry, ".TP\n\\fBbelay ");
+        for (const char *c = op_at(&op_table_belay, i)->words; *c; c++)
+            buf_printf(&entry, "%s%c", *c == '-' ? "\\" : "", *c);
+        buf_append_str(&entry, "\\fR");
         buf_append_char(&entry, '\0');
         TAP_OK(t, strstr(text, (const char *)entry.ptr));
     }
@@ -232,7 +235,7 @@ static void bash_completes(struct tap *t)
 {
     /* clang-format off */
     static const struct { const char *line, *offers; } lines[] = {
-        { "\"\"", "flow where lose help version bytes" },
+        { "\"\"", "flow where lose help version bytes tail read" },
         { "fl", "flow" },
         { "flow \"\"", "submit ls" },
         { "flow su", "submit" },

@@ -31,6 +31,26 @@ static const struct operation rows_op = {
 };
 static const struct operation prose_op = { .words = "help", .shape = OP_PROSE };
 
+static const char *const deep_columns[] = { "state", "failure.class", NULL };
+static const char *const age_columns[] = { "id", "age:at_ms", NULL };
+static const struct operation deep_op = { .shape = OP_OBJECT, .columns = deep_columns };
+static const struct operation age_op = { .shape = OP_LIST, .columns = age_columns };
+static const struct operation body_op = { .shape = OP_OBJECT,
+                                          .columns = deep_columns,
+                                          .body = "result" };
+static const struct operation text_op = {
+    .shape = OP_LIST, .columns = page_columns, .body = "data", .body_is_text = true
+};
+static const struct operation terse_op = {
+    .shape = OP_OBJECT, .columns = where_columns, .essence = "namespace", .terse = true
+};
+static const char *const no_columns[] = { NULL };
+static const struct operation row_essence_op = { .shape = OP_OBJECT,
+                                                 .columns = no_columns,
+                                                 .essence = "id",
+                                                 .rows = "claims",
+                                                 .row_columns = page_columns };
+
 /* clang-format off */
 static const struct {
     const char *name;
@@ -71,6 +91,19 @@ static const struct {
     { "with -q an object without essence is nothing", &no_essence_op, "{\"namespace\":\"n\"}", OUTPUT_TABLE, true, "" },
     { "prose is printed as it is", &prose_op, "{\"text\":\"a \\n\\tb\\u001b\"}", OUTPUT_TABLE, false, "a \n\tb\x1b" },
     { "prose does not know -q", &prose_op, "{\"text\":\"a\\n\"}", OUTPUT_TABLE, true, "a\n" },
+    { "a column may be a field of a field", &deep_op, "{\"failure\":{\"class\":\"timeout\"}}", OUTPUT_TABLE, false, "failure.class  timeout\n" },
+    { "where the outer field is null there is no line", &deep_op, "{\"failure\":null,\"state\":\"failed\"}", OUTPUT_TABLE, false, "state  failed\n" },
+    { "an age that is not known is a dash", &age_op, "{\"items\":[{\"id\":\"a\",\"at_ms\":null}]}", OUTPUT_TABLE, false, "id  age\na   -\n" },
+    { "an age has its largest unit", &age_op, "{\"items\":[{\"id\":\"a\",\"at_ms\":9007199254740991}]}", OUTPUT_TABLE, false, "id  age\na   0s\n" },
+    { "a body is the whole of an answer", &body_op, "{\"state\":\"x\",\"result\":{\"b\":[1, 2]}}", OUTPUT_TABLE, false, "{\"b\":[1,2]}\n" },
+    { "a body that is a string is JSON", &body_op, "{\"result\":\"a\\n\"}", OUTPUT_TABLE, true, "\"a\\n\"\n" },
+    { "a body of bytes is those bytes", &body_op, "{\"result_base64\":\"G1sK\"}", OUTPUT_TABLE, false, "\x1b[\n" },
+    { "an answer without its body is a table", &body_op, "{\"state\":\"x\"}", OUTPUT_TABLE, false, "state  x\n" },
+    { "as JSON a body is one field", &body_op, "{\"result\":1,\"state\":\"x\"}", OUTPUT_JSON, false, "{\"result\":1,\"state\":\"x\"}\n" },
+    { "what is terse is its essence", &terse_op, "{\"namespace\":\"n\",\"durability\":\"x\"}", OUTPUT_TABLE, false, "n\n" },
+    { "with -q rows have the essence that the object lacks", &row_essence_op,
+      "{\"claims\":[{\"id\":\"a\",\"n\":1},{\"id\":\"b\",\"n\":2}]}", OUTPUT_TABLE, true, "a\nb\n" },
+    { "rows alone have no empty line above", &row_essence_op, "{\"claims\":[{\"id\":\"a\",\"n\":1}]}", OUTPUT_TABLE, false, "id  n\na   1\n" },
     { "JSON is canonical", &object_op, "{\"namespace\":\"\\u001b\\u00e9\",\"durability\":[1.50, {}]}", OUTPUT_JSON, false,
       "{\"durability\":[1.5,{}],\"namespace\":\"\\u001b\xc3\xa9\"}\n" },
     { "JSON of a list has its cursor", &list_op, "{\"items\":[{\"id\":1}],\"next_cursor\":\"c\"}", OUTPUT_JSON, true,
@@ -99,6 +132,51 @@ static void renders(struct tap *t)
         if (!TAP_STR(t, (const char *)out.ptr, rows[i].want))
             printf("# in row \"%s\"\n", rows[i].name);
         json_decref(answer);
+    }
+}
+
+/* Items one after the other, and what has been printed after all of them. */
+static void rows_grow(struct tap *t)
+{
+    static const char *const items[] = { "{\"id\":\"a\",\"n\":1}",
+                                         "{\"id\":\"abc\",\"n\":2}", "{\"id\":\"b\"}" };
+    struct buf out CLEANUP(buf_release) = { 0 }, brief CLEANUP(buf_release) = { 0 };
+    struct output_rows state = { .begun = false };
+
+    for (size_t i = 0; i < COUNT_OF(items); i++) {
+        json_t *item = NULL;
+
+        TAP_EQ(t, json_read(bytes_str(items[i]), 4096, &item, NULL), BELAY_OK);
+        TAP_EQ(t, output_row(&list_op, item, false, &state, &out, NULL), BELAY_OK);
+        TAP_EQ(t, output_row(&list_op, item, true, &state, &brief, NULL), BELAY_OK);
+        json_decref(item);
+    }
+    buf_append_char(&out, '\0');
+    buf_append_char(&brief, '\0');
+    TAP_STR(t, (const char *)out.ptr, "id  n\na   1\nabc  2\nb    -\n");
+    TAP_STR(t, (const char *)brief.ptr, "a\nabc\nb\n");
+}
+
+static void bodies_are_bytes(struct tap *t)
+{
+    /* clang-format off */
+    static const struct { const char *item, *want; bool has; } said[] = {
+        { "{\"data\":\"a\\u001b\\n\"}", "a\x1b\n", true },
+        { "{\"data\":\"\"}", "", true },
+        { "{\"data_base64\":\"YQ==\"}", "a", true },
+        { "{\"id\":\"a\"}", "", false },
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < COUNT_OF(said); i++) {
+        struct buf out CLEANUP(buf_release) = { 0 };
+        json_t *item = NULL;
+
+        TAP_EQ(t, json_read(bytes_str(said[i].item), 4096, &item, NULL), BELAY_OK);
+        TAP_EQ(t, output_body(&text_op, item, &out), said[i].has);
+        buf_append_char(&out, '\0');
+        TAP_STR(t, (const char *)out.ptr, said[i].want);
+        json_decref(item);
     }
 }
 
@@ -172,6 +250,8 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "an answer is rendered as its shape and the format say", renders },
+        { "items that come one by one are lines of one table", rows_grow },
+        { "a text in pieces is printed as it is", bodies_are_bytes },
         { "a list that goes on says how", remarks },
         { "formats are known by their names", formats },
         { "an error is one line, or JSON that can be read", reports },

@@ -99,6 +99,17 @@ static const struct {
       "{\"error\":{\"code\":\"unavailable\",\"message\":\"bytes give: /nowhere/x: cannot be opened: No such file or directory\",\"detail\":{\"reason\":\"output\"}}}\n" },
     { "bytes give --size 3 --to /dev/full", 1, "", "belay: bytes give: /dev/full: cannot be written: No space left on device\n" },
     { "bytes give --size 3 --to /dev/null", 0, "size  3\n", "" },
+    { "tail", 0, "id  n\nx   0\nx   1\n", "" },
+    { "tail --fail", 1, "", "belay: tail: it is wrong\n" },
+    { "tail -f", 0, "id  n\nx   0\nx   1\n", "" },
+    { "tail -f -q", 0, "0\n1\n", "" },
+    { "tail -f --json --size 1", 0, "{\"id\":\"x\",\"kind\":\"stdout\",\"n\":0}\n", "" },
+    { "tail -f --fail --size 1", 1, "id  n\nx   0\n", "belay: tail: it is wrong\n" },
+    { "read --text --size 3", 0, "oo", "e" },
+    { "read --text -f", 0, "o", "e" },
+    { "read --text -q", 0, "0\n1\n", "" },
+    { "read --text --size 1 --json", 0, "{\"items\":[{\"data\":\"o\",\"id\":\"x\",\"kind\":\"stdout\",\"n\":0}],\"next_cursor\":null}\n", "" },
+    { "read --text --size 1 -f --output jsonl", 0, "{\"data\":\"o\",\"id\":\"x\",\"kind\":\"stdout\",\"n\":0}\n", "" },
 };
 /* clang-format on */
 

@@ -1,5 +1,5 @@
 /* What a check finds: nothing in a sound store, and every planted damage. */
-#include "test_work.h"
+#include "test_work_exec_time.h"
 #include "work/check.h"
 #include "work/epoch.h"
 #include "work/namespaces.h"
@@ -520,6 +520,190 @@ static void test_doctor(struct tap *t)
     work_everywhere(t, at_work);
 }
 
+/* --- executions --- */
+
+struct hurt_execution {
+    const char *id; /* of the execution that is hurt */
+};
+
+static belay_rc put_execution(struct txn *t, const struct hurt_execution *h,
+                              unsigned column, struct value value)
+{
+    const struct change change = { column, value };
+    struct value key = value_str(h->id);
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_execution, &key, &row);
+
+    return rc ? rc : txn_put(t, &row_execution, &key, &change, 1);
+}
+
+static belay_rc delete_of(struct txn *t, const struct row_type *type,
+                          const struct value *key)
+{
+    const struct row *row;
+    belay_rc rc = txn_get(t, type, key, &row);
+
+    return rc ? rc : txn_delete(t, type, key);
+}
+
+static belay_rc exec_state_body(struct txn *t, void *arg)
+{
+    return put_execution(t, arg, EXEC_STATE, value_str("failed"));
+}
+
+static belay_rc exec_vector_body(struct txn *t, void *arg)
+{
+    return put_execution(t, arg, EXEC_BLOCKING, value_str("waiting_for_signal"));
+}
+
+static belay_rc exec_attempts_body(struct txn *t, void *arg)
+{
+    return put_execution(t, arg, EXEC_ATTEMPTS, value_i64(5));
+}
+
+static belay_rc exec_rank_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+
+    return txn_rank_move(t, bytes_str(LEASED_INDEX), START_MS + 31000, START_MS,
+                         bytes_str(h->id));
+}
+
+static belay_rc exec_place_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+
+    return txn_rank_add(t, bytes_str(DELAYED_INDEX), 7, bytes_str(h->id));
+}
+
+static belay_rc exec_tag_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+
+    return txn_rank_remove(t, bytes_str(TAG_INDEX "team=a"), START_MS,
+                           bytes_str(h->id));
+}
+
+static belay_rc exec_lane_body(struct txn *t, void *arg)
+{
+    (void)arg;
+    return txn_rank_remove(t, bytes_str(LANE_INDEX), 0, bytes_str("l"));
+}
+
+static belay_rc exec_spec_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+    struct value key = value_str(h->id);
+    belay_rc rc = delete_of(t, &row_execution_spec, &key);
+
+    /* And the tag that it listed. */
+    return rc ? rc : exec_tag_body(t, arg);
+}
+
+static belay_rc exec_frame_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+    char stream[128];
+
+    (void)snprintf(stream, sizeof(stream), FRAME_STREAM "%s/0", h->id);
+    return txn_log_trim(t, bytes_str(stream), 1);
+}
+
+static belay_rc exec_head_body(struct txn *t, void *arg)
+{
+    const struct hurt_execution *h = arg;
+    const struct value key[] = { value_str(h->id), value_i64(0) };
+
+    return delete_of(t, &row_frame_head, key);
+}
+
+/* %s: the execution. */
+static const struct {
+    txn_body *body;
+    const char *want;
+} exec_damage[] = {
+    { exec_vector_body, "bad_vector default %s;" },
+    { exec_attempts_body, "wrong_count default %s;" },
+    { exec_rank_body, "wrong_rank default %s;" },
+    { exec_place_body, "rank_without_row default %s;" },
+    { exec_tag_body, "row_without_rank default %s;" },
+    { exec_lane_body, "row_without_rank default l;" },
+    { exec_spec_body, "missing_row default %s;" },
+    { exec_frame_body, "wrong_count default %s/0;" },
+    { exec_head_body, "missing_row default %s/0;" },
+};
+
+/* One execution that is held, with a tag and two frames. */
+static const char *held_execution(struct lab *l)
+{
+    const struct belay_tag tags[] = { { "team", "a" } };
+    const struct belay_frame frames[] = {
+        { .size = sizeof(frames[0]), .bytes = "a", .len = 1 },
+        { .size = sizeof(frames[0]), .bytes = "b", .len = 1 },
+    };
+    struct belay_frame_appended appended;
+
+    const char *id = submit(l, (struct belay_submission){ .tags = tags, .n_tags = 1 });
+    struct belay_work work = take(l, "w1");
+    WORK_RC(
+        l->w,
+        exec_append_frames(&l->site, &work.handle, frames, 2, &appended, &l->w->err),
+        BELAY_OK);
+    return id;
+}
+
+static void hurt_executions(struct work *w)
+{
+    struct check_counts counts = { 0 };
+
+    for (size_t i = 0; i < COUNT_OF(exec_damage); i++) {
+        char want[256];
+        struct work one;
+        struct lab l;
+        if (!work_open(&one, w->t, w->on))
+            return;
+        if (lab_open(&l, &one)) {
+            struct hurt_execution h = { held_execution(&l) };
+            TAP_STR(w->t, findings(&one, &counts), "");
+            (void)snprintf(want, sizeof(want), exec_damage[i].want, h.id);
+            WORK_RC(
+                &one,
+                txn_run(one.space, exec_damage[i].body, &h, NULL, &one.arena, &one.err),
+                BELAY_OK);
+            if (!TAP_STR(w->t, findings(&one, &counts), want))
+                printf("# in row %zu\n", i);
+            lane_book_close(l.site.lanes);
+        }
+        work_close(&one);
+    }
+}
+
+static void test_executions(struct tap *t)
+{
+    struct work w = { .t = t, .on = ON_MEMORY };
+
+    hurt_executions(&w);
+}
+
+/* V1: what the vector says is what is told. */
+static void test_execution_state(struct tap *t)
+{
+    struct check_counts counts = { 0 };
+    struct work w;
+    struct lab l;
+
+    if (!work_open(&w, t, ON_MEMORY))
+        return;
+    if (lab_open(&l, &w)) {
+        struct hurt_execution h = { held_execution(&l) };
+        WORK_RC(&w, txn_run(w.space, exec_state_body, &h, NULL, &w.arena, &w.err),
+                BELAY_OK);
+        TAP_OK(t, strstr(findings(&w, &counts), "bad_value default"));
+        lane_book_close(l.site.lanes);
+    }
+    work_close(&w);
+}
+
 static const struct tap_case cases[] = {
     { "nothing is found in a sound store, and everything is counted", test_sound },
     { "planted damage is found, and nothing else", test_planted },
@@ -528,6 +712,8 @@ static const struct tap_case cases[] = {
     { "a namespace that is gone has nothing to find", test_deleting },
     { "a flood of findings is counted and cut", test_many },
     { "every driver tells its doctor what an answer is worth", test_doctor },
+    { "planted damage of executions is found, and nothing else", test_executions },
+    { "a public state that the vector does not have is found", test_execution_state },
 };
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
  * grace (S5, S6); everything else, in the end (S7). */
 #include <pthread.h>
 
+#include "test_work_exec_time.h"
 #include "test_work_heads.h"
 #include "work/gc_impl.h"
 
@@ -1194,6 +1195,86 @@ static void test_failing(struct tap *t)
     }
 }
 
+/* --- executions --- */
+
+struct hurt_spec {
+    const char *id;
+};
+
+static belay_rc hurt_spec_body(struct txn *t, void *arg)
+{
+    const struct hurt_spec *h = arg;
+    const struct change change = { SPEC_PAYLOAD_BLOB, value_str("no sha256") };
+    struct value key = value_str(h->id);
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_execution_spec, &key, &row);
+
+    return rc ? rc : txn_put(t, &row_execution_spec, &key, &change, 1);
+}
+
+/* The payload of one and the result of another are kept until they are purged. */
+static void executions(struct work *w)
+{
+    static char payload[PAYLOAD_INLINE_MAX + 1], result[RESULT_INLINE_MAX + 1];
+    struct lab l;
+
+    memset(payload, 'p', sizeof(payload));
+    memset(result, 'r', sizeof(result));
+    if (!lab_open(&l, w))
+        return;
+    const char *long_one =
+        submit(&l, (struct belay_submission){ .payload = payload,
+                                              .payload_len = sizeof(payload),
+                                              .retention_ms = 1000 });
+    struct belay_work work = take(&l, "w1");
+    struct belay_completion c = { .size = sizeof(c),
+                                  .handle = &work.handle,
+                                  .result = result,
+                                  .result_len = sizeof(result) };
+    TAP_EQ(w->t, work.payload_len, sizeof(payload));
+    collects(w, BELAY_GC_NOTHING, 0);
+    WORK_RC(w,
+            exec_complete(&l.site, &c, 1, NULL, bytes_of(NULL, 0), &w->arena, &l.ended,
+                          NULL, &w->err),
+            BELAY_OK);
+    struct belay_gc_report r = collect(w, &at_once);
+    TAP_EQ(w->t, r.deleted_blobs, 0);
+    TAP_EQ(w->t, r.roots, 2);
+    pass(&l, 1000);
+    TAP_EQ(w->t, tick(&l).purged, 1);
+    TAP_STR(w->t, state_of(&l, long_one), "");
+    collects(w, BELAY_GC_SWEPT, 2);
+    lab_close(&l);
+}
+
+static void test_executions(struct tap *t)
+{
+    work_everywhere(t, executions);
+}
+
+static void corrupt_execution(struct work *w)
+{
+    struct hurt_spec h;
+    struct blob_info orphan;
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    h.id = submit(&l, (struct belay_submission){ .priority = 0 });
+    work_blob(w, w->space, 5, 'o', &orphan);
+    WORK_RC(w, txn_run(w->space, hurt_spec_body, &h, NULL, &w->arena, &w->err),
+            BELAY_OK);
+    struct belay_gc_report r = collect(w, &at_once);
+    TAP_EQ(w->t, r.outcome, BELAY_GC_REFUSED);
+    TAP_OK(w->t, blob_is_there(w, orphan.sha256));
+    lane_book_close(l.site.lanes);
+}
+
+static void test_corrupt_execution(struct tap *t)
+{
+    work_everywhere(t, corrupt_execution);
+}
+
 static const struct tap_case cases[] = {
     { "gc_keeps_live_committed_checkpoint_blobs", test_live_checkpoint },
     { "gc_unreachable_keeps_rooted_checkpoint_blobs", test_rooted },
@@ -1228,6 +1309,9 @@ static const struct tap_case cases[] = {
     { "a blob of many chunks goes whole", test_large },
     { "a sweep goes in small steps", test_steps },
     { "a store that fails is an outcome, and misuse is an error", test_failing },
+    { "payloads and results of executions are kept until they are purged",
+      test_executions },
+    { "a corrupt execution: nothing is deleted", test_corrupt_execution },
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,182 @@
+#include "cli/worker.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+struct haul *haul_new(void)
+{
+    struct haul *h = calloc(1, sizeof(*h));
+
+    if (!h)
+        return NULL;
+    arena_init(&h->arena);
+    atomic_init(&h->refs, 1);
+    return h;
+}
+
+void haul_release(struct haul *h)
+{
+    if (!h || atomic_fetch_sub(&h->refs, 1) > 1)
+        return;
+    arena_release(&h->arena);
+    free(h);
+}
+
+int64_t worker_now(const struct worker *w)
+{
+    return w->clock.mono_us(w->clock.arg);
+}
+
+void worker_lock(struct worker *w)
+{
+    (void)pthread_mutex_lock(&w->mutex);
+}
+
+void worker_unlock(struct worker *w)
+{
+    (void)pthread_mutex_unlock(&w->mutex);
+}
+
+void worker_rest(const struct worker *w, struct parker *p, int64_t until_us)
+{
+    bool woken = parker_wait(p, &w->clock, until_us);
+
+    (void)woken; /* who rests looks at the state afterwards */
+}
+
+void worker_post(int fd)
+{
+    uint64_t one = 1;
+    ssize_t n = write(fd, &one, sizeof(one));
+
+    (void)n; /* it can only be full, and then it is set already */
+}
+
+void worker_heard(int fd)
+{
+    uint64_t all;
+    ssize_t n = read(fd, &all, sizeof(all));
+
+    (void)n;
+}
+
+bool worker_may_retry(belay_rc rc)
+{
+    return belay_error_info((int)rc)->retryable;
+}
+
+struct belay_claim_policy worker_policy(const struct worker *w, size_t max)
+{
+    return (struct belay_claim_policy){
+        .size = sizeof(struct belay_claim_policy),
+        .lanes = w->plan.lanes,
+        .n_lanes = w->plan.n_lanes,
+        .worker = w->plan.worker,
+        .capabilities = w->plan.capabilities,
+        .n_capabilities = w->plan.n_capabilities,
+        .max = max,
+        .lease_ms = w->plan.lease_ms,
+    };
+}
+
+/* From here the lease is ours for lease_ms, less what the answer took to come: the first
+ * renewal is long before that matters. */
+static void begin(struct job *j, struct haul *h, const struct belay_work *work)
+{
+    int64_t now = worker_now(j->worker);
+    int64_t lease_us = j->worker->plan.lease_ms * 1000;
+
+    j->haul = h;
+    j->work = work;
+    j->hold = HOLD_HELD;
+    j->is_stopped = false;
+    j->group = 0;
+    j->due_us = now + lease_us;
+    j->overdue_us = 0;
+    j->renew_us = now + lease_us / 3;
+    j->is_doubted = false;
+    j->kill_us = DEADLINE_NONE;
+    j->is_killed = false;
+    parker_wake(&j->worker->keeper);
+    parker_wake(&j->worker->watcher);
+    worker_post(j->worker->wake);
+}
+
+void worker_assign(struct job *j, struct haul *h, const struct belay_work *work)
+{
+    j->worker->n_running++;
+    begin(j, h, work);
+    worker_post(j->wake);
+}
+
+void worker_next(struct job *j, enum tally how, struct haul *h)
+{
+    struct worker *w = j->worker;
+
+    w->tallies[how]++;
+    haul_release(j->haul);
+    if (h) {
+        begin(j, h, h->works.work);
+        return;
+    }
+    j->haul = NULL;
+    j->work = NULL;
+    j->hold = HOLD_NONE;
+    w->n_running--;
+    if (w->claiming && w->plan.drains) /* whose claim waits only for running jobs */
+        belay_cancel_trigger(w->claiming);
+    parker_wake(&w->claimer);
+    worker_post(w->wake);
+}
+
+void worker_terminate(struct job *j)
+{
+    if (j->group == 0 || j->kill_us != DEADLINE_NONE)
+        return;
+    (void)kill(-j->group, SIGTERM);
+    (void)kill(-j->group, SIGCONT); /* a stopped one takes it only when it goes on */
+    j->kill_us = worker_now(j->worker) + j->worker->plan.grace_ms * 1000;
+    worker_post(j->worker->wake);
+}
+
+void worker_lose(struct job *j, const char *why)
+{
+    if (j->hold != HOLD_HELD && j->hold != HOLD_ENDING)
+        return;
+    j->hold = HOLD_LOST;
+    const struct log_field fields[] = {
+        log_text("execution", bytes_str(j->work->execution_id)),
+        log_number("attempt", j->work->attempt),
+        log_text("reason", bytes_str(why)),
+    };
+    log_event(&j->worker->log, LOG_WARN, "job_lost", fields, COUNT_OF(fields));
+    worker_terminate(j);
+    worker_post(j->wake);
+}
+
+bool worker_admit(struct worker *w)
+{
+    bool has_room =
+        !w->is_closing && (w->plan.max_jobs == 0 || w->admitted < w->plan.max_jobs);
+
+    w->admitted += has_room;
+    return has_room;
+}
+
+void worker_unadmit(struct worker *w)
+{
+    w->admitted--;
+    parker_wake(&w->claimer);
+}
+
+void worker_close(struct worker *w)
+{
+    w->is_closing = true;
+    if (w->claiming)
+        belay_cancel_trigger(w->claiming);
+    parker_wake(&w->claimer);
+    worker_post(w->wake);
+}

@@ -1,0 +1,424 @@
+/* Claims: what is due is seen to, then the first of all routes that fit are granted. */
+#include "work/exec_claim.h"
+
+#include "base/hash.h"
+#include "store/blob.h"
+#include "work/epoch.h"
+
+/* What is due is handled along the way, a little at a time. */
+#define DUE_PAGE 64
+/* A waiter looks again after this, woken or not. */
+#define RELOOK_US (EXEC_RELOOK_MS * 1000)
+#define WAIT_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
+
+/* --- what is asked --- */
+
+static belay_rc check_policy(const struct belay_claim_policy *p,
+                             struct belay_error *err)
+{
+    if (p->n_lanes < 1 || p->n_lanes > LANES_PER_CLAIM)
+        return err_reason(err, BELAY_INVALID, "lane",
+                          "lanes: %zu, a claim names 1 to %d", p->n_lanes,
+                          LANES_PER_CLAIM);
+    if (!p->worker || !bytes_is_id(bytes_str(p->worker), WORKER_MAX))
+        return err_reason(err, BELAY_INVALID, "worker",
+                          "worker: must be 1 to %d bytes of UTF-8 without control "
+                          "characters",
+                          WORKER_MAX);
+    if (p->max > BELAY_WORK_MAX)
+        return err_reason(err, BELAY_INVALID, "max",
+                          "claim: %zu executions, at most %d are given at once", p->max,
+                          BELAY_WORK_MAX);
+    if (p->max_wait_ms < 0 || p->max_wait_ms > WAIT_MAX_MS)
+        return err_reason(err, BELAY_INVALID, "wait",
+                          "wait: %lld ms, must be 0 to a day",
+                          (long long)p->max_wait_ms);
+    return BELAY_OK;
+}
+
+static belay_rc take_lanes(struct claiming *c, struct belay_arena *a,
+                           struct belay_error *err)
+{
+    const struct belay_claim_policy *p = c->policy;
+    belay_rc rc = BELAY_OK;
+
+    c->lanes = arena_zalloc(a, p->n_lanes, sizeof(*c->lanes));
+    if (!c->lanes)
+        return err_no_memory(err, "a claim");
+    for (size_t i = 0; i < p->n_lanes && rc == BELAY_OK; i++) {
+        rc = lane_check(p->lanes[i], err);
+        c->lanes[i] = bytes_str(p->lanes[i]);
+    }
+    return rc;
+}
+
+static belay_rc draw_tickets(struct claiming *c, struct belay_arena *a,
+                             struct belay_error *err)
+{
+    struct store *s = space_store(c->site->space);
+    belay_rc rc = random_bytes(store_random_hook(s), (uint8_t *)&c->random,
+                               sizeof(c->random), err);
+
+    c->tickets = arena_zalloc(a, c->max, sizeof(*c->tickets));
+    if (!c->tickets)
+        return err_no_memory(err, "a claim");
+    for (size_t i = 0; i < c->max && rc == BELAY_OK; i++) {
+        rc = lease_id_make(s, c->tickets[i].lease_id, err);
+        if (rc == BELAY_OK)
+            rc = space_mint(c->site->space, ATTEMPT_PREFIX, c->tickets[i].attempt_id,
+                            err);
+    }
+    return rc;
+}
+
+static belay_rc take_view(struct claiming *c, bool anew, struct belay_arena *a,
+                          struct belay_error *err)
+{
+    return lane_view(c->site->lanes, c->site->space, c->lanes, c->policy->n_lanes,
+                     c->has, anew, a, &c->view, err);
+}
+
+belay_rc claim_renew_view(struct claiming *c, struct belay_arena *a,
+                          struct belay_error *err)
+{
+    return take_view(c, true, a, err);
+}
+
+belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
+                       const struct belay_claim_policy *policy, struct bytes principal,
+                       struct belay_arena *a, struct belay_error *err)
+{
+    *c = (struct claiming){ .site = site, .policy = policy, .next_at_ms = TIME_NONE };
+    belay_rc rc = check_policy(policy, err);
+    if (rc)
+        return rc;
+
+    c->max = policy->max > 0 ? policy->max : 1;
+    c->lease_ms = policy->lease_ms > 0    ? policy->lease_ms
+                  : policy->lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
+                                          : 0;
+    c->holder = (struct lease_holder){ .owner = bytes_str(policy->worker),
+                                       .principal = principal };
+    rc = lease_check_ttl(c->lease_ms, err);
+    if (rc == BELAY_OK)
+        rc = take_lanes(c, a, err);
+    if (rc == BELAY_OK)
+        rc = capability_join(policy->capabilities, policy->n_capabilities,
+                             "capabilities", a, &c->has, err);
+    if (rc == BELAY_OK)
+        rc = draw_tickets(c, a, err);
+    if (rc == BELAY_OK)
+        rc = take_view(c, false, a, err);
+    return rc;
+}
+
+/* --- in the body --- */
+
+void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS])
+{
+    c->now_ms = now_ms;
+    c->fetch[0] = (struct fetch){ .type = &row_execution };
+    c->fetch[1] = (struct fetch){ .type = &row_execution_spec };
+    c->due_indexes[0] = bytes_str(DELAYED_INDEX);
+    c->due_indexes[1] = bytes_str(GRANTED_INDEX);
+    c->due_indexes[2] = bytes_str(LEASED_INDEX);
+    out[CLAIM_DUE] = (struct scan){ .indexes = c->due_indexes,
+                                    .n_indexes = COUNT_OF(c->due_indexes),
+                                    .max_rank = now_ms,
+                                    .limit = DUE_PAGE,
+                                    .fetch = c->fetch,
+                                    .n_fetch = COUNT_OF(c->fetch) };
+    out[CLAIM_ROSTERS] = (struct scan){ .indexes = c->view.rosters,
+                                        .n_indexes = c->view.n_rosters,
+                                        .limit = ROUTES_MAX };
+    out[CLAIM_READY] = (struct scan){ .indexes = c->view.ready,
+                                      .n_indexes = c->view.n_ready,
+                                      .min_rank = -RANK_MAX,
+                                      .max_rank = RANK_MAX,
+                                      .limit = c->max,
+                                      .pick = true,
+                                      .fetch = c->fetch,
+                                      .n_fetch = COUNT_OF(c->fetch) };
+}
+
+/* L7: decided from the rows as they are guarded, not from where they stand. */
+static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits *due,
+                           struct event_list *events)
+{
+    struct due_count count = { .promoted = 0 };
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
+        const struct hit *hit = &due->hit[i];
+        if (hit->rows[0] && hit->rows[1])
+            rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms,
+                          c->random + i, events, &count);
+        else
+            rc = exec_missing(t, hit->index, hit->member);
+    }
+    c->moved = due->n > 0;
+    c->more = due->n == DUE_PAGE;
+    return rc;
+}
+
+/* A deadline that has passed ends it here and now, whoever runs timers. */
+static bool is_too_late(const struct row *row, int64_t now_ms)
+{
+    return row_i64(row, EXEC_DEADLINE_AT_MS, INT64_MAX) <= now_ms;
+}
+
+/* Nothing was written yet, so what cannot be read can be left where it is. */
+static bool is_readable(struct txn *t, const struct hit *hit)
+{
+    struct exec_policy policy;
+    struct exec e;
+
+    return hit->rows[0] && hit->rows[1] && exec_of(t, hit->rows[0], &e) == BELAY_OK &&
+           exec_policy_read(t, hit->rows[1], &policy) == BELAY_OK;
+}
+
+static belay_rc take_candidates(struct txn *t, struct claiming *c,
+                                const struct hits *ready, struct event_list *events,
+                                claim_taker *take, size_t *io_taken)
+{
+    struct due_count count = { .promoted = 0 };
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < ready->n && *io_taken < c->max && rc == BELAY_OK; i++) {
+        const struct hit *hit = &ready->hit[i];
+        bool taken = false;
+        if (!is_readable(t, hit)) {
+            c->skipped++;
+        } else if (is_too_late(hit->rows[0], c->now_ms)) {
+            c->moved = true;
+            rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random,
+                          events, &count);
+        } else {
+            rc = take(t, c, hit->rows[0], hit->rows[1], events, &taken);
+            *io_taken += taken;
+        }
+    }
+    return rc;
+}
+
+belay_rc claim_each(struct txn *t, struct claiming *c, struct hits hits[CLAIM_SCANS],
+                    struct event_list *events, claim_taker *take)
+{
+    size_t taken = 0;
+    belay_rc rc;
+
+    c->moved = c->more = false;
+    c->skipped = 0;
+    c->stale = !lane_view_holds(&c->view, &hits[CLAIM_ROSTERS]);
+    if (c->stale) /* nothing is decided by a view that is too short */
+        return BELAY_OK;
+    rc = epoch_in(t, &c->epoch);
+    if (rc == BELAY_OK && !c->leave_due)
+        rc = see_to_due(t, c, &hits[CLAIM_DUE], events);
+    if (rc == BELAY_OK && !c->moved)
+        rc = take_candidates(t, c, &hits[CLAIM_READY], events, take, &taken);
+    /* What was seen to may stand before what was picked, or take its place; behind what
+     * cannot be read there is more. */
+    size_t skipped = c->skipped;
+    while (rc == BELAY_OK && (c->moved || skipped > 0) && taken < c->max) {
+        struct scan scans[CLAIM_SCANS];
+        struct hits again;
+        size_t before = taken, passed = c->skipped;
+        claim_scans(c, c->now_ms, scans);
+        scans[CLAIM_READY].limit = c->max - taken + passed;
+        c->moved = false;
+        c->skipped = 0;
+        rc = txn_pick(t, &scans[CLAIM_READY], &again);
+        if (rc == BELAY_OK)
+            rc = take_candidates(t, c, &again, events, take, &taken);
+        skipped = c->skipped > passed ? c->skipped : 0;
+        if (taken == before && !c->moved && skipped == 0)
+            break;
+    }
+    return rc;
+}
+
+static belay_rc tell_granted(struct event_list *events, const struct exec *e, int type,
+                             int64_t now_ms)
+{
+    struct event_facts f = { .type = (enum belay_event_type)type,
+                             .at_ms = now_ms,
+                             .fence = exec_i64(e, EXEC_LEASE + LEASE_FENCE, 0),
+                             .worker = exec_bytes(e, EXEC_LEASE + LEASE_OWNER) };
+
+    return event_add(events, e, &f);
+}
+
+static belay_rc grant(struct txn *t, struct claiming *c, const struct row *row,
+                      const struct row *spec, struct event_list *events,
+                      bool *out_taken)
+{
+    struct exec_granting g = { .site = c->site,
+                               .holder = c->holder,
+                               .now_ms = c->now_ms,
+                               .epoch = c->epoch,
+                               .lease_ms = c->lease_ms,
+                               .spec = spec,
+                               .ticket = &c->tickets[c->n] };
+    struct exec e;
+    int type = 0;
+    belay_rc rc = exec_of(t, row, &e);
+
+    if (rc == BELAY_OK)
+        rc = exec_grant_lease(t, &e, &g, &type);
+    if (rc == BELAY_OK)
+        rc = exec_work_of(t, &e, &g, &c->work[c->n], &c->blobs[c->n]);
+    if (rc == BELAY_OK)
+        rc = exec_write(t, &e, c->now_ms);
+    if (rc == BELAY_OK)
+        rc = tell_granted(events, &e, type, c->now_ms);
+    if (rc)
+        return rc;
+    c->n++;
+    *out_taken = true;
+    return BELAY_OK;
+}
+
+belay_rc claim_take(struct txn *t, struct claiming *c, struct hits hits[CLAIM_SCANS],
+                    struct event_list *events)
+{
+    c->n = 0;
+    c->next_at_ms = TIME_NONE;
+    c->work = arena_zalloc(txn_arena(t), c->max, sizeof(*c->work));
+    c->blobs = arena_zalloc(txn_arena(t), c->max, sizeof(*c->blobs));
+    if (!c->work || !c->blobs)
+        return err_no_memory(txn_error(t), "a claim");
+    belay_rc rc = claim_each(t, c, hits, events, grant);
+    if (rc == BELAY_OK && c->n == 0 && !c->stale && !c->moved)
+        rc = exec_next_due(t, c->now_ms, &c->next_at_ms);
+    return rc;
+}
+
+static belay_rc claim_body(struct txn *t, void *arg)
+{
+    struct claiming *c = arg;
+    CLEANUP(event_list_release) struct event_list events;
+    const struct row_want epoch = { &row_epoch, NULL };
+    const struct row *row;
+    struct scan scans[CLAIM_SCANS];
+    struct hits hits[CLAIM_SCANS];
+    int64_t now_ms = 0;
+    belay_rc rc = txn_now(t, &now_ms);
+
+    event_list_init(&events, t);
+    claim_scans(c, now_ms, scans);
+    if (rc == BELAY_OK)
+        rc = txn_load(t, &epoch, 1, &row, scans, CLAIM_SCANS, hits);
+    if (rc == BELAY_OK)
+        rc = claim_take(t, c, hits, &events);
+    return rc ? rc : event_flush(&events);
+}
+
+/* --- payloads in blobs --- */
+
+belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
+                        struct belay_error *err)
+{
+    char name[SHA256_HEX_LEN + 1];
+    struct bytes content;
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < c->n && rc == BELAY_OK; i++) {
+        if (c->blobs[i].len != SHA256_HEX_LEN)
+            continue;
+        memcpy(name, c->blobs[i].ptr, SHA256_HEX_LEN);
+        name[SHA256_HEX_LEN] = '\0';
+        rc = blob_load(c->site->space, name, BELAY_PAYLOAD_MAX, a, &content, err);
+        c->work[i].payload = content.ptr;
+        c->work[i].payload_len = content.len;
+    }
+    return rc;
+}
+
+/* --- looking, and waiting --- */
+
+/* Until something is claimed, or there is nothing to do. */
+static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_error *err)
+{
+    const struct txn_options options = { .cancel = c->policy->cancel };
+    bool corrupt;
+    belay_rc rc;
+
+    do {
+        rc = txn_run(c->site->space, claim_body, c, &options, a, err);
+        corrupt = rc == BELAY_CORRUPT && !c->leave_due;
+        if (corrupt) {
+            c->leave_due = true;
+            rc = BELAY_OK;
+        } else if (rc == BELAY_OK && c->stale) {
+            rc = claim_renew_view(c, a, err);
+        }
+    } while (rc == BELAY_OK && (corrupt || c->stale || (c->n == 0 && c->more)));
+    return rc;
+}
+
+static belay_rc wait_for_work(struct claiming *c, struct listener *l,
+                              int64_t deadline_us, struct belay_error *err)
+{
+    const struct belay_clock *clock = store_clock_hook(space_store(c->site->space));
+    int64_t now_ms = 0, now_us = clock->mono_us(clock->arg);
+    int64_t until_us = now_us + RELOOK_US;
+    belay_rc rc = space_now(c->site->space, &now_ms, err);
+    if (rc)
+        return rc;
+
+    if (c->next_at_ms != TIME_NONE && c->next_at_ms - now_ms < RELOOK_US / 1000)
+        until_us =
+            now_us + (c->next_at_ms > now_ms ? c->next_at_ms - now_ms : 0) * 1000;
+    rc = listener_wait(l, until_us < deadline_us ? until_us : deadline_us, err);
+    return rc == BELAY_TIMEOUT ? BELAY_OK : rc;
+}
+
+static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
+                              struct belay_error *err)
+{
+    const struct belay_clock *clock = store_clock_hook(space_store(c->site->space));
+    int64_t deadline_us = clock->mono_us(clock->arg) + c->policy->max_wait_ms * 1000;
+    struct bytes topics[LANES_PER_CLAIM];
+    struct listener *l = NULL;
+
+    for (size_t i = 0; i < c->policy->n_lanes; i++) {
+        if (!lane_topic(c->lanes[i], a, &topics[i]))
+            return err_no_memory(err, "a claim");
+    }
+    belay_rc rc = space_listen(c->site->space, topics, c->policy->n_lanes,
+                               c->policy->cancel, a, &l, err);
+    struct arena_mark mark = arena_mark(a);
+    while (rc == BELAY_OK) {
+        /* Taken before the look: one look is always made after the deadline. */
+        bool last = clock->mono_us(clock->arg) >= deadline_us;
+        rc = look(c, a, err);
+        if (rc || c->n > 0 || last)
+            break;
+        rc = wait_for_work(c, l, deadline_us, err);
+        arena_rewind(a, mark); /* with the view, if that was renewed */
+        if (rc == BELAY_OK)
+            rc = take_view(c, false, a, err);
+    }
+    listener_close(l);
+    return rc;
+}
+
+belay_rc exec_claim(const struct exec_site *site,
+                    const struct belay_claim_policy *policy, struct bytes principal,
+                    struct belay_arena *a, struct belay_works *out,
+                    struct belay_error *err)
+{
+    struct claiming c;
+    belay_rc rc = claim_prepare(&c, site, policy, principal, a, err);
+
+    if (rc == BELAY_OK)
+        rc = policy->max_wait_ms > 0 ? claim_waiting(&c, a, err) : look(&c, a, err);
+    if (rc == BELAY_OK)
+        rc = claim_payloads(&c, a, err);
+    if (rc == BELAY_OK)
+        *out = (struct belay_works){ .work = c.work,
+                                     .n = c.n,
+                                     .next_at_ms = c.next_at_ms };
+    return rc;
+}

@@ -1,0 +1,75 @@
+/* exec_claim.h - claiming, for those who claim within a body of their own.
+ *
+ *     claim_prepare   checks the policy, draws tickets, takes a view of the lanes
+ *     in the body: claim_scans -> txn_load -> claim_take
+ *     claim_payloads  what lies in blobs
+ */
+#ifndef WORK_EXEC_CLAIM_H
+#define WORK_EXEC_CLAIM_H
+
+#include "work/execution_rows.h"
+
+enum { CLAIM_DUE, CLAIM_ROSTERS, CLAIM_READY, CLAIM_SCANS };
+
+struct claiming {
+    /* What is asked. */
+    const struct exec_site *site;
+    const struct belay_claim_policy *policy;
+    struct lease_holder holder;
+    struct bytes *lanes;
+    struct bytes has; /* capabilities, joined */
+    size_t max;
+    int64_t lease_ms;
+    struct exec_ticket *tickets; /* max of them */
+    uint64_t random;
+    bool
+        leave_due; /* something due is corrupt: it does not keep anybody from working */
+    struct lane_view view;
+
+    /* Of one run of the body. */
+    struct fetch fetch[2];
+    struct bytes due_indexes[3];
+    int64_t now_ms, epoch;
+
+    /* What came of it; in the arena of the transaction. */
+    struct belay_work *work;
+    struct bytes *blobs; /* where a payload lies; empty: it is there */
+    size_t n;
+    bool stale;     /* the lanes have other routes than the view: take another one */
+    bool moved;     /* something due was seen to */
+    bool more;      /* and there is more of it */
+    size_t skipped; /* candidates that cannot be read: `check` tells of them */
+    int64_t next_at_ms;
+};
+
+/* `invalid` with a reason: lane, worker, capabilities, max, lease, wait. */
+MUST_USE belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
+                                const struct belay_claim_policy *policy,
+                                struct bytes principal, struct belay_arena *a,
+                                struct belay_error *err);
+/* The view anew, after `stale`. */
+MUST_USE belay_rc claim_renew_view(struct claiming *c, struct belay_arena *a,
+                                   struct belay_error *err);
+
+/* What a body has to load: what is due, the routes there are, what is ready (picked). */
+void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS]);
+
+/* What is due is seen to, then candidates for at most c->max are handed to `take` in their
+ * order: it may leave one out.  (exec_claim grants leases to them, exec_grant sets them
+ * aside.) */
+typedef belay_rc claim_taker(struct txn *t, struct claiming *c, const struct row *row,
+                             const struct row *spec, struct event_list *events,
+                             bool *out_taken);
+MUST_USE belay_rc claim_each(struct txn *t, struct claiming *c,
+                             struct hits hits[CLAIM_SCANS], struct event_list *events,
+                             claim_taker *take);
+
+/* claim_each with leases: fills work, blobs, n. */
+MUST_USE belay_rc claim_take(struct txn *t, struct claiming *c,
+                             struct hits hits[CLAIM_SCANS], struct event_list *events);
+
+/* Reads what lies in blobs. */
+MUST_USE belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
+                                 struct belay_error *err);
+
+#endif /* WORK_EXEC_CLAIM_H */

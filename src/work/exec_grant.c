@@ -1,0 +1,435 @@
+/* Grants: a scheduler sets work aside for a worker, who claims it by the grant's id.
+ *
+ * The vector of what is granted does not change: it is still to be claimed, by one worker
+ * alone, and stands in `granted` until it was, or the time of the grant is over. */
+#include "work/exec_grant.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/blob.h"
+#include "work/epoch.h"
+#include "work/exec_claim.h"
+
+#define GRANT_MS_MAX ((int64_t)60000)
+#define GRANT_ID_MAX 64
+/* What is due and cannot be seen to must not keep a search for ever. */
+#define ROUNDS_MAX 64
+
+static belay_rc check_worker(const char *worker, struct belay_error *err)
+{
+    if (worker && bytes_is_id(bytes_str(worker), WORKER_MAX))
+        return BELAY_OK;
+    return err_reason(err, BELAY_INVALID, "worker",
+                      "worker: must be 1 to %d bytes of UTF-8 without control "
+                      "characters",
+                      WORKER_MAX);
+}
+
+static belay_rc check_grant_ms(int64_t ms, struct belay_error *err)
+{
+    if (ms >= 1 && ms <= GRANT_MS_MAX)
+        return BELAY_OK;
+    return err_reason(err, BELAY_INVALID, "grant", "grant: %lld ms, must be 1 to %lld",
+                      (long long)ms, (long long)GRANT_MS_MAX);
+}
+
+/* --- taking one back --- */
+
+belay_rc exec_ungrant(struct txn *t, struct exec *e)
+{
+    static const unsigned columns[] = { EXEC_GRANT_UNTIL_MS, EXEC_GRANT,
+                                        EXEC_GRANT_WORKER };
+    struct value key = e->v[EXEC_GRANT];
+    const struct row *grant = NULL;
+    belay_rc rc = BELAY_OK;
+
+    if (key.kind != VALUE_NULL)
+        rc = txn_get(t, &row_execution_grant, &key, &grant);
+    if (rc == BELAY_OK && grant)
+        rc = txn_delete(t, &row_execution_grant, &key);
+    for (size_t i = 0; i < COUNT_OF(columns); i++)
+        e->v[columns[i]] = value_null();
+    return rc;
+}
+
+/* --- giving one --- */
+
+struct granting {
+    const struct exec_site *site;
+    struct bytes execution, worker;
+    int64_t grant_ms;
+    uint64_t random;
+    char id[ID_MAX];
+    struct belay_grant out;
+};
+
+static belay_rc refuse(struct txn *t, const struct exec *e, const char *reason,
+                       const char *why)
+{
+    belay_rc rc = txn_fail(t, BELAY_WRONG_STATE, reason, "execution %.*s: %s",
+                           (int)e->id.len, (const char *)e->id.ptr, why);
+
+    err_entity(txn_error(t), e->id);
+    return rc;
+}
+
+/* What claiming it will give. */
+static enum belay_handle_kind kind_of(const struct belay_vector *v)
+{
+    if (v->phase == BELAY_PHASE_ACTIVE)
+        return BELAY_HANDLE_RECLAIMED;
+    return v->attempt == BELAY_ATTEMPT_INTERRUPTED ? BELAY_HANDLE_RESUMED
+                                                   : BELAY_HANDLE_FRESH;
+}
+
+static bool copy_text(struct belay_arena *a, struct bytes b, const char **out)
+{
+    struct bytes copy;
+
+    if (!arena_copy(a, b, &copy))
+        return false;
+    *out = (const char *)copy.ptr;
+    return true;
+}
+
+static belay_rc show_grant(struct txn *t, struct granting *g, const struct exec *e,
+                           int64_t until_ms)
+{
+    struct belay_arena *a = txn_arena(t);
+
+    g->out.kind = (int32_t)kind_of(&e->vector);
+    g->out.expires_at_ms = until_ms;
+    if (!copy_text(a, bytes_str(g->id), &g->out.grant_id) ||
+        !copy_text(a, e->id, &g->out.execution_id) ||
+        !copy_text(a, space_name(g->site->space), &g->out.partition_key) ||
+        !copy_text(a, exec_bytes(e, EXEC_LANE), &g->out.lane) ||
+        !copy_text(a, g->worker, &g->out.worker))
+        return err_no_memory(txn_error(t), "a grant");
+    return BELAY_OK;
+}
+
+static belay_rc give(struct txn *t, struct granting *g, struct exec *e, int64_t now_ms)
+{
+    int64_t until_ms = time_add_ms(now_ms, g->grant_ms);
+    const struct value v[GRANT_COLUMNS] = {
+        [GRANT_ID] = value_str(g->id),
+        [GRANT_EXECUTION] = value_text(e->id),
+        [GRANT_WORKER] = value_text(g->worker),
+        [GRANT_UNTIL_MS] = value_i64(until_ms),
+    };
+
+    if (vector_place(&e->vector) != PLACE_READY)
+        return refuse(t, e, "not_eligible", "nobody can claim it now");
+    if (exec_i64(e, EXEC_GRANT_UNTIL_MS, TIME_NONE) > now_ms)
+        return refuse(t, e, "grant_exists", "it is set aside for a worker already");
+    belay_rc rc = exec_ungrant(t, e);
+    if (rc == BELAY_OK)
+        rc = txn_insert(t, &row_execution_grant, v);
+    if (rc)
+        return rc;
+    e->v[EXEC_GRANT_UNTIL_MS] = v[GRANT_UNTIL_MS];
+    e->v[EXEC_GRANT] = v[GRANT_ID];
+    e->v[EXEC_GRANT_WORKER] = v[GRANT_WORKER];
+    rc = show_grant(t, g, e, until_ms);
+    return rc ? rc : exec_write(t, e, now_ms);
+}
+
+/* What its time asks for comes first: a delay that is over is no reason to refuse it. */
+static belay_rc see_to(struct txn *t, const struct granting *g, int64_t now_ms)
+{
+    struct value key = value_text(g->execution);
+    const struct row_want wants[] = { { &row_execution, &key },
+                                      { &row_execution_spec, &key } };
+    const struct row *rows[COUNT_OF(wants)];
+    CLEANUP(event_list_release) struct event_list events;
+    struct due_count count = { 0 };
+    struct exec e;
+
+    event_list_init(&events, t);
+    belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
+    if (rc == BELAY_OK)
+        rc = exec_get(t, g->execution, &e);
+    if (rc || vector_is_terminal(&e.vector))
+        return rc;
+    rc = exec_due(t, g->site, rows[0], rows[1], now_ms, g->random, &events, &count);
+    return rc ? rc : event_flush(&events);
+}
+
+static belay_rc grant_one_body(struct txn *t, void *arg)
+{
+    struct granting *g = arg;
+    struct exec e;
+    int64_t now_ms = 0;
+
+    g->out = (struct belay_grant){ .expires_at_ms = TIME_NONE };
+    belay_rc rc = txn_now(t, &now_ms);
+    if (rc == BELAY_OK)
+        rc = see_to(t, g, now_ms);
+    if (rc == BELAY_OK)
+        rc = exec_get(t, g->execution, &e);
+    return rc ? rc : give(t, g, &e, now_ms);
+}
+
+static belay_rc begin(const struct exec_site *site, const char *worker,
+                      int64_t grant_ms, struct granting *out, struct belay_error *err)
+{
+    belay_rc rc = check_worker(worker, err);
+
+    *out = (struct granting){ .site = site, .grant_ms = grant_ms };
+    if (rc == BELAY_OK)
+        rc = check_grant_ms(grant_ms, err);
+    if (rc)
+        return rc;
+    out->worker = bytes_str(worker);
+    rc = random_bytes(store_random_hook(space_store(site->space)), &out->random,
+                      sizeof(out->random), err);
+    return rc ? rc : space_mint(site->space, GRANT_PREFIX, out->id, err);
+}
+
+belay_rc exec_grant_one(const struct exec_site *site, const char *execution_id,
+                        const char *worker, int64_t grant_ms, struct belay_arena *a,
+                        struct belay_grant *out, struct belay_error *err)
+{
+    struct granting g;
+    belay_rc rc = exec_check_id(execution_id, err);
+
+    if (rc == BELAY_OK)
+        rc = begin(site, worker, grant_ms, &g, err);
+    if (rc)
+        return rc;
+    g.execution = bytes_str(execution_id);
+    rc = txn_run(site->space, grant_one_body, &g, NULL, a, err);
+    if (rc == BELAY_OK)
+        *out = g.out;
+    return rc;
+}
+
+/* --- the next one that a policy would claim --- */
+
+struct searching {
+    struct claiming c; /* first: what the taker is handed */
+    struct granting g;
+};
+
+static belay_rc set_aside(struct txn *t, struct claiming *c, const struct row *row,
+                          const struct row *spec, struct event_list *events,
+                          bool *out_taken)
+{
+    struct searching *s = (struct searching *)c;
+    struct exec e;
+    belay_rc rc = exec_of(t, row, &e);
+
+    (void)spec;
+    (void)events;
+    if (rc == BELAY_OK)
+        rc = give(t, &s->g, &e, c->now_ms);
+    *out_taken = rc == BELAY_OK;
+    return rc;
+}
+
+static belay_rc grant_body(struct txn *t, void *arg)
+{
+    struct searching *s = arg;
+    CLEANUP(event_list_release) struct event_list events;
+    const struct row_want epoch = { &row_epoch, NULL };
+    const struct row *row;
+    struct scan scans[CLAIM_SCANS];
+    struct hits hits[CLAIM_SCANS];
+    int64_t now_ms = 0;
+    belay_rc rc = txn_now(t, &now_ms);
+
+    s->g.out = (struct belay_grant){ .expires_at_ms = TIME_NONE };
+    event_list_init(&events, t);
+    claim_scans(&s->c, now_ms, scans);
+    if (rc == BELAY_OK)
+        rc = txn_load(t, &epoch, 1, &row, scans, CLAIM_SCANS, hits);
+    if (rc == BELAY_OK)
+        rc = claim_each(t, &s->c, hits, &events, set_aside);
+    return rc ? rc : event_flush(&events);
+}
+
+belay_rc exec_grant(const struct exec_site *site,
+                    const struct belay_claim_policy *policy, int64_t grant_ms,
+                    struct belay_arena *a, struct belay_grant *out,
+                    struct belay_error *err)
+{
+    struct belay_claim_policy one = *policy;
+    struct searching s;
+
+    one.max = 1;
+    one.max_wait_ms = 0;
+    belay_rc rc = begin(site, policy->worker, grant_ms, &s.g, err);
+    if (rc == BELAY_OK)
+        rc = claim_prepare(&s.c, site, &one, bytes_of(NULL, 0), a, err);
+    if (rc)
+        return rc;
+    bool again = true;
+    for (int i = 0; i < ROUNDS_MAX && again && rc == BELAY_OK; i++) {
+        rc = txn_run(site->space, grant_body, &s, NULL, a, err);
+        if (rc == BELAY_OK && s.c.stale)
+            rc = claim_renew_view(&s.c, a, err);
+        again = s.c.stale || (!s.g.out.grant_id && s.c.more);
+    }
+    if (rc == BELAY_OK)
+        *out = s.g.out;
+    return rc;
+}
+
+/* --- claiming by one --- */
+
+struct redeeming {
+    const struct exec_site *site;
+    struct lease_holder holder;
+    struct bytes grant;
+    int64_t lease_ms;
+    struct exec_ticket ticket;
+    struct belay_work work;
+    struct bytes blob;
+};
+
+static belay_rc no_grant(struct txn *t, const struct redeeming *r)
+{
+    belay_rc rc =
+        txn_fail(t, BELAY_NOT_FOUND, "grant", "grant %.*s: there is none (any more)",
+                 (int)r->grant.len, (const char *)r->grant.ptr);
+
+    err_entity(txn_error(t), r->grant);
+    return rc;
+}
+
+static belay_rc refuse_grant(struct txn *t, const struct redeeming *r,
+                             const char *reason, const char *why)
+{
+    belay_rc rc = txn_fail(t, BELAY_WRONG_STATE, reason, "grant %.*s: %s",
+                           (int)r->grant.len, (const char *)r->grant.ptr, why);
+
+    err_entity(txn_error(t), r->grant);
+    return rc;
+}
+
+/* The execution that the grant is for, and its spec. */
+static belay_rc find_granted(struct txn *t, const struct redeeming *r, int64_t now_ms,
+                             struct exec *e, const struct row **out_spec)
+{
+    struct value id = value_text(r->grant);
+    const struct row *grant;
+    belay_rc rc = txn_get(t, &row_execution_grant, &id, &grant);
+
+    if (rc)
+        return rc;
+    if (!grant)
+        return no_grant(t, r);
+    if (!bytes_eq(row_bytes(grant, GRANT_WORKER), r->holder.owner))
+        return refuse_grant(t, r, "worker", "it is another worker's");
+    if (row_i64(grant, GRANT_UNTIL_MS, 0) <= now_ms)
+        return refuse_grant(t, r, "expired", "its time is over");
+    struct value key = value_text(row_bytes(grant, GRANT_EXECUTION));
+    const struct row_want wants[] = { { &row_execution, &key },
+                                      { &row_execution_spec, &key },
+                                      { &row_epoch, NULL } };
+    const struct row *rows[COUNT_OF(wants)];
+    rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
+    if (rc == BELAY_OK)
+        rc = exec_get(t, key.b, e);
+    if (rc)
+        return rc;
+    if (!bytes_eq(exec_bytes(e, EXEC_GRANT), r->grant))
+        return no_grant(t, r);
+    if (!rows[1])
+        return exec_missing(t, bytes_str("execution_spec"), e->id);
+    if (exec_i64(e, EXEC_DEADLINE_AT_MS, INT64_MAX) <= now_ms)
+        return refuse_grant(t, r, "expired", "the deadline of its work has passed");
+    *out_spec = rows[1];
+    return BELAY_OK;
+}
+
+static belay_rc redeem(struct txn *t, struct redeeming *r, struct exec *e,
+                       const struct row *spec, int64_t now_ms)
+{
+    CLEANUP(event_list_release) struct event_list events;
+    struct exec_granting g = { .site = r->site,
+                               .holder = r->holder,
+                               .now_ms = now_ms,
+                               .lease_ms = r->lease_ms,
+                               .spec = spec,
+                               .ticket = &r->ticket };
+    int type = 0;
+
+    event_list_init(&events, t);
+    belay_rc rc = epoch_in(t, &g.epoch);
+    if (rc == BELAY_OK)
+        rc = exec_ungrant(t, e);
+    if (rc == BELAY_OK)
+        rc = exec_grant_lease(t, e, &g, &type);
+    if (rc == BELAY_OK)
+        rc = exec_work_of(t, e, &g, &r->work, &r->blob);
+    if (rc == BELAY_OK)
+        rc = exec_write(t, e, now_ms);
+    if (rc)
+        return rc;
+    const struct event_facts f = { .type = (enum belay_event_type)type,
+                                   .at_ms = now_ms,
+                                   .fence = exec_i64(e, EXEC_LEASE + LEASE_FENCE, 0),
+                                   .worker = r->holder.owner };
+    rc = event_add(&events, e, &f);
+    return rc ? rc : event_flush(&events);
+}
+
+static belay_rc redeem_body(struct txn *t, void *arg)
+{
+    struct redeeming *r = arg;
+    const struct row *spec = NULL;
+    struct exec e;
+    int64_t now_ms = 0;
+    belay_rc rc = txn_now(t, &now_ms);
+
+    if (rc == BELAY_OK)
+        rc = find_granted(t, r, now_ms, &e, &spec);
+    return rc ? rc : redeem(t, r, &e, spec, now_ms);
+}
+
+static belay_rc prepare_redeem(struct redeeming *r, const char *grant_id,
+                               const char *worker, int64_t lease_ms,
+                               struct belay_error *err)
+{
+    struct space *sp = r->site->space;
+    belay_rc rc = check_worker(worker, err);
+
+    if (rc == BELAY_OK && !bytes_is_id(bytes_str(grant_id), GRANT_ID_MAX))
+        rc = err_reason(err, BELAY_INVALID, "grant",
+                        "grant id: must be 1 to %d bytes of UTF-8 without control "
+                        "characters",
+                        GRANT_ID_MAX);
+    if (rc)
+        return rc;
+    r->holder.owner = bytes_str(worker);
+    r->grant = bytes_str(grant_id);
+    r->lease_ms = lease_ms > 0    ? lease_ms
+                  : lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
+                                  : 0;
+    rc = lease_check_ttl(r->lease_ms, err);
+    if (rc == BELAY_OK)
+        rc = lease_id_make(space_store(sp), r->ticket.lease_id, err);
+    if (rc == BELAY_OK)
+        rc = space_mint(sp, ATTEMPT_PREFIX, r->ticket.attempt_id, err);
+    return rc;
+}
+
+belay_rc exec_claim_grant(const struct exec_site *site, const char *grant_id,
+                          const char *worker, int64_t lease_ms, struct bytes principal,
+                          struct belay_arena *a, struct belay_work *out,
+                          struct belay_error *err)
+{
+    struct redeeming r = { .site = site, .holder = { .principal = principal } };
+    belay_rc rc = prepare_redeem(&r, grant_id, worker, lease_ms, err);
+
+    if (rc == BELAY_OK)
+        rc = txn_run(site->space, redeem_body, &r, NULL, a, err);
+    if (rc)
+        return rc;
+    struct claiming one = { .site = site, .work = &r.work, .blobs = &r.blob, .n = 1 };
+    rc = claim_payloads(&one, a, err);
+    if (rc == BELAY_OK)
+        *out = r.work;
+    return rc;
+}

@@ -1,0 +1,789 @@
+#!/usr/bin/env -S python3 -B
+"""`belay work` with real processes: what jobs get, how they end, and what survives.
+
+BELAY_TEST_WORK_STORE names another store than a file for each case; its namespace is
+then the case's own.
+"""
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import pathlib
+import shlex
+import signal
+import socket
+import sqlite3
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+from tap import answer, belay, case, same
+
+PATIENCE = 40  # seconds until a condition that must come true has not
+_n = 0
+
+
+def store():
+    """Options of a store that nobody has used yet."""
+    global _n
+    _n += 1
+    url = os.environ.get("BELAY_TEST_WORK_STORE")
+    if url:
+        return ("--store", url, "--namespace", f"work-{os.getpid()}-{_n}")
+    return ("--store", f"sqlite:{pathlib.Path(f'work{_n}.db').absolute()}")
+
+
+def ask(at, *words, **options):
+    # the command's own words come last: nothing behind -- is an option
+    return json.loads(answer(*at, "--json", *words, **options))
+
+
+def submit(at, *words, lane="l", argv=()):
+    return ask(at, "submit", "--lane", lane, *words, *(("--", *argv) if argv else ()))["id"]
+
+
+def shell(at, script, *words, **options):
+    return submit(at, *words, argv=("sh", "-c", script), **options)
+
+
+def show(at, execution):
+    return ask(at, "show", execution)
+
+
+def attempts(at, execution):
+    return ask(at, "attempts", execution)["items"]
+
+
+def frames(at, execution, attempt=0):
+    """All frames of an attempt, with their bytes."""
+    found, cursor = [], None
+    while True:
+        page = ask(at, "logs", execution, "--attempt", str(attempt), "--limit", "1000",
+                   *(("--after", cursor) if cursor else ()))
+        for item in page["items"]:
+            text, encoded = item.get("data"), item.get("data_base64")
+            item["bytes"] = text.encode() if encoded is None else base64.b64decode(encoded)
+            found.append(item)
+        cursor = page["next_cursor"]
+        if cursor is None:
+            return found
+
+
+def stream(at, execution, kind, attempt=0):
+    return b"".join(f["bytes"] for f in frames(at, execution, attempt) if f["kind"] == kind)
+
+
+def digest(at, execution):
+    """Everything about an execution that a worker could have written."""
+    tries = attempts(at, execution)
+    return json.dumps([show(at, execution), tries,
+                       [[f["seq"], f["kind"], f["bytes"].hex()]
+                        for t in tries for f in frames(at, execution, t["attempt"])]],
+                      sort_keys=True)
+
+
+def until(condition, what="it"):
+    """The first true answer of the condition; fails when there is none for too long."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what}: did not come true within {PATIENCE} seconds")
+
+
+def is_alive(pid):
+    """Whether the process runs; a zombie does not."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def children(pid):
+    """State and pid of every child."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            fields = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            if int(fields[1]) == pid:
+                found.append((fields[0], int(entry.name)))
+    return found
+
+
+class Worker:
+    """`belay work` beside the test; ends with it."""
+
+    def __init__(self, at, *words, lane="l", env=None):
+        # short: names of sockets have little room
+        self.runtime = tempfile.TemporaryDirectory(prefix="bw")
+        self.process = subprocess.Popen(
+            [tap.BELAY, *at, "--json", "work", "--lane", lane, *words],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env=os.environ | {"XDG_RUNTIME_DIR": self.runtime.name} | (env or {}))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGKILL)
+        self.process.communicate()
+        self.runtime.cleanup()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def signal(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)
+
+    def left(self):
+        """What lies in its runtime directory."""
+        return [str(p) for p in pathlib.Path(self.runtime.name).rglob("*")]
+
+    def sockets(self):
+        return [p for p in pathlib.Path(self.runtime.name).rglob("*") if p.is_socket()]
+
+    def result(self, status=0):
+        """Its answer, once it has ended; nothing is left of it then."""
+        out, log = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == status, (self.process.returncode, log.decode())
+        same(self.left(), [])
+        return json.loads(out) if status == 0 else json.loads(log.splitlines()[-1])
+
+
+def work(at, *words, **options):
+    """A worker that runs to its end by itself."""
+    with Worker(at, *words, **options) as worker:
+        return worker.result()
+
+
+def drain(at, *words, **options):
+    return work(at, "--drain", *words, **options)
+
+
+def counts(jobs=0, completed=0, failed=0, released=0, lost=0):
+    return {"jobs": jobs, "completed": completed, "failed": failed, "released": released,
+            "lost": lost}
+
+
+def scratch(name):
+    """A path that nothing has yet."""
+    global _n
+    _n += 1
+    return str(pathlib.Path(f"{name}{_n}").absolute())
+
+
+def read(path):
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+def pid_in(path):
+    """The number that a job writes there, with its newline."""
+    return int(until(lambda: read(path).endswith("\n") and read(path), path))
+
+
+def run_until_told(at, beat, *words):
+    """A job that writes its pid to `beat`, prints, and runs until it is killed."""
+    return shell(at, f"echo $$ > {beat}; while :; do echo beat; sleep 0.05; done", *words)
+
+
+PYTHON = shlex.quote(sys.executable)
+
+
+# --- what a job gets and what becomes of it ---
+
+
+@case("exit statuses and signals decide how an attempt ends")
+def _():
+    at = store()
+    ways = [("exit 0", "completed", None, None),
+            ("echo why >&2; exit 75", "failed", "transient", "exit status 75"),
+            ("echo why >&2; exit 100", "failed", "permanent", "exit status 100"),
+            ("echo why >&2; exit 3", "failed", "transient", "exit status 3"),
+            ("echo why >&2; kill -KILL $$", "failed", "infra_crash",
+             "killed by signal 9 (Killed)")]
+    ids = [shell(at, script) for script, *_ in ways]
+    same(drain(at, "--concurrency", "2"), counts(5, completed=1, failed=4))
+    for execution, (_, state, kind, message) in zip(ids, ways):
+        found = show(at, execution)
+        same(found["state"], state)
+        if kind:
+            failure = found["failure"]
+            same((failure["class"], failure["message"]), (kind, message))
+            same(failure["detail"], "why\n")
+    same(ask(at, "result", ids[0])["result"], {"exit": 0})
+    same(ask(at, "check")["findings"], [])
+
+
+@case("what fails for now is tried again, what fails for good is not")
+def _():
+    at = store()
+    mark = scratch("tried")
+    flaky = shell(at, f"echo try; test -e {mark} && exit 0; touch {mark}; exit 75",
+                  "--retries", "3", "--backoff", "fixed:10ms")
+    final = shell(at, "exit 100", "--retries", "3", "--backoff", "fixed:10ms")
+    with Worker(at) as worker:
+        until(lambda: show(at, flaky)["state"] == "completed")
+        until(lambda: show(at, final)["state"] == "failed")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(3, completed=1, failed=2))
+    same([(a["type"], a["end"]) for a in attempts(at, flaky)],
+         [("initial", "ended_failure"), ("retry", "ended_success")])
+    same((len(attempts(at, final)), show(at, flaky)["retries"]), (1, 1))
+
+
+@case("without --exec the payload's argv is run, and what has none fails for good")
+def _():
+    at = store()
+    ran = submit(at, argv=("printf", "%s|", "a b", "$HOME", "", "ü"))
+    bad = [submit(at), submit(at, "--payload", "[1]"), submit(at, "--payload", '{"argv":[]}'),
+           submit(at, "--payload", '{"argv":["sh",1]}')]
+    missing = submit(at, argv=("no-such-command-of-anybody",))
+    same(drain(at), counts(6, completed=1, failed=5))
+    same(stream(at, ran, "stdout"), "a b|$HOME||ü|".encode())
+    for execution in bad:
+        failure = show(at, execution)["failure"]
+        same(failure["class"], "permanent")
+        assert "argv" in failure["message"], failure
+    failure = show(at, missing)["failure"]
+    same(failure["class"], "permanent")
+    same(failure["message"], "the command cannot be run: No such file or directory")
+
+
+@case("a job has the payload on its standard input, and its printing as the result")
+def _():
+    at = store()
+    plain = submit(at, "--payload", '{"b": [1, 2.50], "a": "ü"}')
+    same(drain(at, "--exec", "cat", "--result", "stdout"), counts(1, completed=1))
+    same(ask(at, "result", plain)["result"], {"a": "ü", "b": [1, 2.5]})
+
+    text = submit(at, "--payload", "1")
+    same(drain(at, "--exec", "cat > /dev/null; printf 'no json\\n'", "--result", "stdout"),
+         counts(1, completed=1))
+    found = ask(at, "result", text)
+    assert "no json" in json.dumps(found) or \
+        base64.b64decode(found["result_base64"]) == b"no json\n", found
+    same(stream(at, text, "stdout"), b"no json\n")
+
+    nothing = submit(at)
+    same(drain(at, "--exec", "cat", "--result", "stdout"), counts(1, completed=1))
+    same(stream(at, nothing, "stdout"), b"")
+
+
+@case("a payload of 1 MiB reaches a job that reads it, and does not stop one that does not")
+def _():
+    at = store()
+    big = json.dumps("x" * ((1 << 20) - 2))
+    path = pathlib.Path(scratch("payload"))
+    path.write_text(big, encoding="utf-8")
+    readers = [submit(at, "--payload", f"@{path}", lane=lane) for lane in ("read", "leave")]
+    same(drain(at, "--exec", "sha256sum", lane="read"), counts(1, completed=1))
+    same(stream(at, readers[0], "stdout").split()[0].decode(),
+         hashlib.sha256(big.encode()).hexdigest())
+    same(drain(at, "--exec", "echo done", lane="leave"), counts(1, completed=1))
+    same(stream(at, readers[1], "stdout"), b"done\n")
+
+
+@case("megabytes on both outputs at once are stored to the last byte and in their order")
+def _():
+    at = store()
+    script = scratch("loud.py")
+    pathlib.Path(script).write_text("""import os, random, sys
+r = random.Random(7)
+for fd in (1, 2) * 2500:
+    data = memoryview(r.randbytes(r.randrange(500, 3500)))
+    while data:
+        data = data[os.write(fd, data):]
+""", encoding="utf-8")
+    plain = subprocess.run([sys.executable, script], check=True, capture_output=True)
+    assert len(plain.stdout) > 4e6 and len(plain.stderr) > 4e6
+    loud = shell(at, f"exec {PYTHON} {script}")
+    same(drain(at), counts(1, completed=1))
+    found = frames(at, loud)
+    for kind, want in (("stdout", plain.stdout), ("stderr", plain.stderr)):
+        got = b"".join(f["bytes"] for f in found if f["kind"] == kind)
+        same((len(got), hashlib.sha256(got).hexdigest()),
+             (len(want), hashlib.sha256(want).hexdigest()))
+    same([f["seq"] for f in found], list(range(1, len(found) + 1)))
+    assert max(len(f["bytes"]) for f in found) <= 65536
+
+
+@case("what a job prints can be read while it runs")
+def _():
+    at = store()
+    go = scratch("go")
+    execution = shell(at, f"echo first; until test -e {go}; do sleep 0.02; done; echo last")
+    with Worker(at) as worker:
+        until(lambda: show(at, execution)["state"] == "active"
+              and stream(at, execution, "stdout") == b"first\n", "the first line")
+        pathlib.Path(go).touch()
+        until(lambda: show(at, execution)["state"] == "completed")
+        same(stream(at, execution, "stdout"), b"first\nlast\n")
+        worker.signal(signal.SIGTERM)
+        worker.result()
+
+
+@case("a child that keeps the outputs open does not keep the job from ending")
+def _():
+    at = store()
+    path = scratch("left")
+    execution = shell(at, f"sleep 600 & echo $! > {path}; echo done")
+    began = time.monotonic()
+    same(drain(at), counts(1, completed=1))
+    assert time.monotonic() - began < 30
+    same(stream(at, execution, "stdout"), b"done\n")
+    os.kill(pid_in(path), signal.SIGKILL)
+
+
+@case("a job's environment has its attempt, and nothing of the store")
+def _():
+    at = store()
+    execution = submit(at, "--kind", "k")
+    secret = {"BELAY_STORE": at[1], "BELAY_TOKEN": "secret", "BELAY_TOKEN_FILE": "f",
+              "OF_THE_USER": "kept"}
+    ran = drain(at, "--exec", "env -0; ls -l /proc/self/fd/ >&2", env=secret)
+    same(ran, counts(1, completed=1))
+    found = dict(line.split("=", 1) for line in
+                 stream(at, execution, "stdout").decode().split("\0") if line)
+    own = {k: v for k, v in found.items() if k.startswith("BELAY_")}
+    same(sorted(own), ["BELAY_ATTEMPT", "BELAY_EXECUTION", "BELAY_FENCE", "BELAY_HANDLE",
+                       "BELAY_KIND", "BELAY_LANE", "BELAY_NAMESPACE", "BELAY_SOCKET"])
+    same((own["BELAY_EXECUTION"], own["BELAY_ATTEMPT"], own["BELAY_LANE"], own["BELAY_KIND"]),
+         (execution, "0", "l", "k"))
+    same(own["BELAY_FENCE"], str(show(at, execution)["fence"]))
+    same(found["OF_THE_USER"], "kept")
+    assert not any(at[1] in value for value in found.values()), found
+    # standard streams, and the directory that ls itself reads
+    listed = [line.split("->")[0].split()[-1] for line in
+              stream(at, execution, "stderr").decode().splitlines() if "->" in line]
+    same(sorted(listed), ["0", "1", "2", "3"])
+
+
+@case("jobs run side by side, as many as --concurrency says")
+def _():
+    at = store()
+    place = pathlib.Path(scratch("meet"))
+    place.mkdir()
+    script = f"touch {place}/$BELAY_EXECUTION; until test $(ls {place} | wc -l) -ge 4; " \
+             "do sleep 0.02; done"
+    for _ in range(4):
+        shell(at, script)
+    same(drain(at, "--concurrency", "4"), counts(4, completed=4))
+
+
+# --- its own verbs ---
+
+
+@case("inside a job the program's verbs work on its own attempt")
+def _():
+    at = store()
+    go = scratch("go")
+    tool = shlex.quote(str(tap.BELAY))
+    execution = shell(at, f"""set -e
+        exec 3>&1 > /dev/null
+        echo before >&3
+        {tool} progress --percent 40 --message 'almost there'
+        {tool} frame --kind event --data 'an event'
+        {tool} renew --lease 1m
+        until test -e {go}; do sleep 0.02; done
+        echo between >&3
+        {tool} complete --result '{{"by":"itself"}}'
+        echo after >&3
+        exit 3""")
+    with Worker(at) as worker:
+        progress = until(lambda: show(at, execution).get("progress"))
+        same((progress["percent"], progress["message"]), (40, "almost there"))
+        pathlib.Path(go).touch()
+        until(lambda: show(at, execution)["state"] == "completed")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, completed=1))
+    same(ask(at, "result", execution)["result"], {"by": "itself"})
+    same(stream(at, execution, "stdout"), b"before\nbetween\n")
+    same([(f["kind"], f["bytes"]) for f in frames(at, execution)],
+         [("stdout", b"before\n"), ("event", b"an event"), ("stdout", b"between\n")])
+    same(len(attempts(at, execution)), 1)
+
+
+@case("after a job has ended its attempt its exit status does not count")
+def _():
+    at = store()
+    tool = shlex.quote(str(tap.BELAY))
+    failed = shell(at, f"{tool} fail --class permanent --message mine; exit 0")
+    waits = shell(at, f"test $BELAY_FENCE != 1 || {{ {tool} delay --for 10ms; exit 9; }}")
+    back = shell(at, f"test $BELAY_FENCE != 1 || {{ {tool} release; exit 9; }}; echo again")
+    with Worker(at) as worker:
+        until(lambda: all(show(at, e)["state"] in ("completed", "failed")
+                          for e in (failed, waits, back)))
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(5, completed=2, failed=1, released=2))
+    failure = show(at, failed)["failure"]
+    same((failure["class"], failure["message"]), ("permanent", "mine"))
+    for execution in (waits, back):
+        same([(a["type"], a["end"]) for a in attempts(at, execution)],
+             [("initial", "ended_success")])
+    same(stream(at, back, "stdout"), b"again\n")
+
+
+def say(connection, request):
+    """One request as a line, and the answer."""
+    text = request if isinstance(request, bytes) else json.dumps(request).encode()
+    connection.sendall(text + b"\n")
+    return json.loads(connection.makefile("rb").readline())
+
+
+def socket_of(worker):
+    """A connection to the only socket there is."""
+    path = until(worker.sockets, "a socket")[0]
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(PATIENCE)
+    connection.connect(str(path))
+    return connection
+
+
+@case("the socket is private, and takes the verbs of its own handle alone")
+def _():
+    at = store()
+    go = scratch("go")
+    first = shell(at, f"until test -e {go}; do sleep 0.02; done")
+    with Worker(at) as worker:
+        path = until(worker.sockets, "a socket")[0]
+        same(stat.S_IMODE(path.stat().st_mode), 0o600)
+        same(stat.S_IMODE(path.parent.stat().st_mode), 0o700)
+        with socket_of(worker) as peer:
+            for request, code in (
+                    (b"{", "invalid"), (b"\xff\x00\x01", "invalid"), (b"[]", "invalid"),
+                    ({"op": "submit", "args": {"lane": "l"}}, "invalid"),
+                    ({"op": "progress", "args": []}, "invalid"),
+                    ({"op": "progress", "args": {"unknown": 1}}, "invalid"),
+                    ({"op": "progress", "args": {"percent": 101}}, "invalid"),
+                    ({"op": "complete", "args": {"claim_next": {"lanes": ["l"]}}}, "invalid"),
+                    ({"op": "release", "args": {"handle": "blh1_AAAA"}}, "bad_handle")):
+                got = say(peer, request)
+                same((got["ok"], got["error"]["code"]), (False, code))
+            got = say(peer, {"op": "progress", "args": {"percent": 5, "message": "m"}})
+            same(got["ok"], True)
+            got = say(peer, {"op": "renew", "args": {"lease": 60000}})
+            same((got["ok"], got["answer"]["fence"]), (True, show(at, first)["fence"]))
+            for seq in (1, 1, 2):
+                got = say(peer, {"op": "frame", "args": {
+                    "kind": "blob", "data_base64": "AP8=", "seq": seq}})
+                same(got["ok"], True)
+        same([f["bytes"] for f in frames(at, first)], [b"\x00\xff"] * 2)
+        pathlib.Path(go).touch()
+        until(lambda: show(at, first)["state"] == "completed")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, completed=1))
+
+
+@case("peers that send nothing, or no end, do not hold the job up")
+def _():
+    at = store()
+    go = scratch("go")
+    execution = shell(at, f"until test -e {go}; do echo beat; sleep 0.02; done; echo end")
+    with Worker(at) as worker:
+        silent = [socket_of(worker) for _ in range(20)]
+        with contextlib.suppress(OSError):
+            for peer in silent[:4]:
+                peer.sendall(b'{"op":')
+        endless = socket_of(worker)
+        with contextlib.suppress(OSError):  # it is hung up on
+            for _ in range(64):
+                endless.sendall(b"x" * 65536)
+        deaf = socket_of(worker)
+        deaf.setblocking(False)
+        with contextlib.suppress(OSError):
+            for _ in range(10000):
+                deaf.send(b'{"op":"nothing"}\n')
+        with socket_of(worker) as peer:
+            same(say(peer, {"op": "progress", "args": {"percent": 1}})["ok"], True)
+        pathlib.Path(go).touch()
+        until(lambda: show(at, execution)["state"] == "completed")
+        for peer in (*silent, endless, deaf):
+            peer.close()
+        worker.signal(signal.SIGTERM)
+        worker.result()
+    assert stream(at, execution, "stdout").endswith(b"beat\nend\n")
+
+
+# --- leases ---
+
+
+@case("a lease is renewed beside a job that takes longer")
+def _():
+    at = store()
+    quiet = shell(at, "sleep 3")
+    with Worker(at, "--lease", "1s") as worker, Worker(at, "--lease", "1s") as other:
+        until(lambda: show(at, quiet)["state"] == "completed")
+        for each in (worker, other):
+            each.signal(signal.SIGTERM)
+        same(worker.result()["completed"] + other.result()["completed"], 1)
+    same([(a["type"], a["end"]) for a in attempts(at, quiet)], [("initial", "ended_success")])
+
+
+@case("a cancel kills the process group, TERM and then KILL, and nothing is written after it")
+def _():
+    at = store()
+    pids, heard = scratch("pids"), scratch("heard")
+    execution = shell(at, f"""trap 'echo heard > {heard}' TERM
+        sh -c 'trap "" TERM; echo $$ > {pids}; while :; do echo beat; sleep 0.05; done' &
+        while :; do wait; done""")
+    with Worker(at, "--grace", "700ms", "--lease", "1m") as worker:
+        child = pid_in(pids)
+        until(lambda: stream(at, execution, "stdout"), "output")
+        began = time.monotonic()
+        ask(at, "cancel", execution, "--reason", "enough")
+        before = digest(at, execution)
+        until(lambda: read(heard), "TERM")  # long before the lease is renewed
+        assert time.monotonic() - began < 15
+        until(lambda: not is_alive(child), "KILL")
+        until(lambda: not children(worker.pid), "the process is reaped")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, lost=1))
+    same(digest(at, execution), before)
+    same(show(at, execution)["state"], "cancelled")
+
+
+@case("a lease that was revoked ends the job, and another worker takes the work")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"echo $$ >> {pids}; test $(wc -l < {pids}) -gt 1 || exec sleep 600")
+    with Worker(at, "--lease", "1m") as worker:
+        first = pid_in(pids)
+        ask(at, "revoke", execution)
+        until(lambda: not is_alive(first), "TERM")
+        until(lambda: show(at, execution)["state"] == "completed")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(2, completed=1, lost=1))
+
+
+@case("an attempt that takes too long is ended")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"echo $$ > {pids}; exec sleep 600", "--attempt-timeout", "500ms")
+    with Worker(at, "--lease", "1m") as worker:
+        pid = pid_in(pids)
+        until(lambda: not is_alive(pid), "TERM")
+        until(lambda: show(at, execution)["state"] == "failed")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, lost=1))
+    same(show(at, execution)["failure"]["class"], "timeout")
+
+
+@case("a worker that is killed takes its job with it, and another finishes the work")
+def _():
+    at = store()
+    pids, again = scratch("pids"), scratch("again")
+    execution = shell(at, f"echo $$ >> {pids}; echo try; "
+                          f"test -e {again} || {{ touch {again}; exec sleep 600; }}")
+    with Worker(at, "--lease", "1s") as worker:
+        pid = pid_in(pids)
+        until(lambda: stream(at, execution, "stdout"), "output")
+        worker.signal(signal.SIGKILL)
+        worker.process.wait()
+        until(lambda: not is_alive(pid), "its death")
+    with Worker(at, "--lease", "1s") as other:
+        until(lambda: show(at, execution)["state"] == "completed")
+        other.signal(signal.SIGTERM)
+        same(other.result(), counts(1, completed=1))
+    same([(a["type"], a["end"]) for a in attempts(at, execution)],
+         [("initial", "interrupted_reclaimed"), ("reclaim", "ended_success")])
+    found = show(at, execution)
+    same((found["reclaims"], found["retries"]), (1, 0))
+    same(ask(at, "check")["findings"], [])
+
+
+@case("a worker that slept past its lease and was replaced writes nothing")
+def _():
+    at = store()
+    beat = scratch("beat")
+    execution = run_until_told(at, beat)
+    with Worker(at, "--lease", "1s", "--worker", "slow") as slow:
+        job = pid_in(beat)
+        until(lambda: stream(at, execution, "stdout"), "output")
+        slow.signal(signal.SIGSTOP)
+        held = until(lambda: ask(at, "claim", "--lane", "l", "--worker", "quick")["claims"],
+                     "a reclaim")[0]
+        same(held["kind"], "reclaimed")
+        answer(*at, "-q", "complete", "--handle", held["handle"], "--result", '"quick"')
+        before = digest(at, execution)
+        slow.signal(signal.SIGCONT)
+        until(lambda: not is_alive(job), "TERM")
+        until(lambda: not children(slow.pid), "the process is reaped")
+        slow.signal(signal.SIGTERM)
+        same(slow.result(), counts(1, lost=1))
+    same(digest(at, execution), before)
+    same([(a["type"], a["worker"], a["end"]) for a in attempts(at, execution)],
+         [("initial", "slow", "interrupted_reclaimed"), ("reclaim", "quick", "ended_success")])
+    same(ask(at, "result", execution)["result"], "quick")
+
+
+@case("a store that is away for a moment costs nothing, for longer than the lease the job")
+def _():
+    at = store()
+    if not at[1].startswith("sqlite:"):
+        return  # its file is locked here
+    path = at[1].removeprefix("sqlite:")
+    for away, attempts_wanted in ((0.7, 1), (4, 2)):
+        pids = scratch("pids")
+        execution = shell(at, f"echo $$ >> {pids}; echo begun; "
+                              f"test $(wc -l < {pids}) -gt 1 || sleep {away + 2}; echo done")
+        with Worker(at, "--lease", "1500ms") as worker:
+            pid_in(pids)
+            until(lambda: stream(at, execution, "stdout"), "output")
+            other = sqlite3.connect(path, isolation_level=None, timeout=30)
+            other.execute("begin immediate")
+            end = time.monotonic() + away
+            until(lambda: time.monotonic() >= end)
+            other.execute("rollback")
+            other.close()
+            until(lambda: show(at, execution)["state"] == "completed")
+            worker.signal(signal.SIGTERM)
+            worker.result()
+        same(len(attempts(at, execution)), attempts_wanted)
+        same(stream(at, execution, "stdout", attempts_wanted - 1), b"begun\ndone\n")
+
+
+# --- the end of a worker ---
+
+
+@case("--drain ends when nothing is due; what is for later stays")
+def _():
+    at = store()
+    same(drain(at), counts())
+    later = shell(at, "true", "--delay", "1h")
+    jobs = [shell(at, "true") for _ in range(20)]
+    elsewhere = shell(at, "true", lane="other")
+    same(drain(at, "--concurrency", "3"), counts(20, completed=20))
+    same({show(at, e)["state"] for e in jobs}, {"completed"})
+    same((show(at, later)["state"], show(at, elsewhere)["state"]), ("delayed", "waiting"))
+
+
+@case("--drain takes what running jobs submit")
+def _():
+    at = store()
+    tool = shlex.quote(str(tap.BELAY))
+    more = " ".join(shlex.quote(word) for word in at)
+    shell(at, f"{tool} {more} -q submit --lane l -- sh -c 'echo second'")
+    same(drain(at, "--concurrency", "2"), counts(2, completed=2))
+
+
+@case("--max ends after so many jobs and leaves the others")
+def _():
+    at = store()
+    jobs = [shell(at, "true") for _ in range(7)]
+    same(work(at, "--max", "5", "--concurrency", "3"), counts(5, completed=5))
+    same(sorted(show(at, e)["state"] for e in jobs), ["completed"] * 5 + ["waiting"] * 2)
+    same(work(at, "--max", "2"), counts(2, completed=2))
+
+
+@case("work is only claimed for slots that are free")
+def _():
+    at = store()
+    go = scratch("go")
+    jobs = [shell(at, f"until test -e {go}; do sleep 0.02; done") for _ in range(5)]
+    with Worker(at, "--concurrency", "2") as worker:
+        until(lambda: [show(at, e)["state"] for e in jobs].count("active") == 2)
+        same(sorted(show(at, e)["state"] for e in jobs), ["active"] * 2 + ["waiting"] * 3)
+        pathlib.Path(go).touch()
+        until(lambda: all(show(at, e)["state"] == "completed" for e in jobs))
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(5, completed=5))
+
+
+@case("TERM and INT: no more is claimed, running jobs end by themselves")
+def _():
+    for number in (signal.SIGTERM, signal.SIGINT):
+        at = store()
+        go, pids = scratch("go"), scratch("pids")
+        running = shell(at, f"echo $$ > {pids}; until test -e {go}; do sleep 0.02; done; "
+                            "echo to the end")
+        waiting = shell(at, "true")
+        with Worker(at, "--lease", "1s") as worker:
+            pid_in(pids)
+            worker.signal(number)
+            until(lambda: b"event=stopping" in os.read(worker.process.stderr.fileno(), 65536))
+            same(show(at, running)["state"], "active")
+            pathlib.Path(go).touch()
+            same(worker.result(), counts(1, completed=1))
+        same(stream(at, running, "stdout"), b"to the end\n")
+        same(show(at, waiting)["state"], "waiting")
+
+
+@case("a second TERM ends the jobs and gives their work back, with nothing charged")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"trap '' TERM; echo $$ >> {pids}; echo begun; "
+                          f"test $(wc -l < {pids}) -gt 1 || while :; do sleep 0.05; done")
+    with Worker(at, "--grace", "300ms") as worker:
+        job = pid_in(pids)
+        until(lambda: stream(at, execution, "stdout"), "output")
+        worker.signal(signal.SIGTERM)
+        until(lambda: b"event=stopping" in os.read(worker.process.stderr.fileno(), 65536))
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, released=1))
+        assert not is_alive(job)
+    found = show(at, execution)
+    same((found["state"], found["retries"], found["reclaims"]), ("waiting", 0, 0))
+    same(drain(at), counts(1, completed=1))
+    same([(a["type"], a["end"]) for a in attempts(at, execution)], [("initial", "ended_success")])
+    same(stream(at, execution, "stdout"), b"begun\nbegun\n")
+
+
+@case("jobs leave no zombies and no sockets behind")
+def _():
+    at = store()
+    jobs = [shell(at, "true" if i % 2 else "sleep 0.01 & exit 1") for i in range(12)]
+    with Worker(at, "--concurrency", "4") as worker:
+        until(lambda: all(show(at, e)["state"] in ("completed", "failed") for e in jobs))
+        until(lambda: not worker.sockets(), "the sockets are gone")
+        same(children(worker.pid), [])
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(12, completed=6, failed=6))
+
+
+@case("a worker that cannot work says why")
+def _():
+    at = store()
+    for words, status in (((), 2), (("--lane", "l", "--concurrency", "0"), 2),
+                          (("--lane", "l", "--capability", "a,b"), 2)):
+        ran = belay(*at, "work", *words)
+        same((ran.returncode, ran.stdout), (status, b""))
+        assert ran.stderr.splitlines()[-1].startswith(b"belay: work: "), ran.stderr
+    ran = belay("--store", "sqlite:/no/such/folder/x.db", "work", "--lane", "l")
+    same((ran.returncode, ran.stdout), (69, b""))
+
+
+@case("every job is logged in a line when it starts and when it ends, but for -q")
+def _():
+    at = store()
+    shell(at, "exit 3")
+    ran = belay(*at, "work", "--lane", "l", "--drain")
+    same(ran.returncode, 0)
+    lines = ran.stderr.decode().splitlines()
+    same(len(lines), 2)
+    assert "event=job_started" in lines[0] and "pid=" in lines[0], lines
+    assert "event=job_ended" in lines[1] and 'message="exit status 3"' in lines[1], lines
+    shell(at, "true")
+    same(answer(*at, "-q", "work", "--lane", "l", "--drain"), "1\n")
+
+
+tap.main()
