@@ -1,6 +1,7 @@
 #include "exec.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #define BULK BELAY_SUBMIT_MAX
 
@@ -51,10 +52,11 @@ struct caller {
     struct belay_claim_policy policy;
     struct belay_arena *held, *other; /* what it holds is in the first */
     struct belay_works works;
-    struct belay_ended ended[BENCH_EXEC_BATCH_MAX];
+    struct belay_completion *items; /* d->batch of them */
+    struct belay_ended *ended;
 };
 
-static void caller_make(struct caller *c, const struct bench_drain *d, unsigned i)
+static bool caller_make(struct caller *c, const struct bench_drain *d, unsigned i)
 {
     *c = (struct caller){ .d = d, .lane = d->lane };
     (void)snprintf(c->name, sizeof(c->name), "worker-%02u", i);
@@ -63,6 +65,18 @@ static void caller_make(struct caller *c, const struct bench_drain *d, unsigned 
                                              .n_lanes = 1,
                                              .worker = c->name,
                                              .max = d->batch };
+    c->items = calloc(d->batch, sizeof(*c->items));
+    c->ended = calloc(d->batch, sizeof(*c->ended));
+    return c->items && c->ended && !belay_arena_new(&c->held, NULL) &&
+           !belay_arena_new(&c->other, NULL);
+}
+
+static void caller_free(struct caller *c)
+{
+    belay_arena_free(c->held);
+    belay_arena_free(c->other);
+    free(c->items);
+    free(c->ended);
 }
 
 static bool claim(struct caller *c)
@@ -86,15 +100,14 @@ static void turn_over(struct caller *c, const struct belay_works *next)
 
 static bool complete(struct caller *c, bool with_next)
 {
-    struct belay_completion items[BENCH_EXEC_BATCH_MAX];
     struct belay_works next = { .n = 0 };
     struct belay_error err;
 
     for (size_t i = 0; i < c->works.n; i++)
-        items[i] = (struct belay_completion){ .size = sizeof(items[i]),
-                                              .handle = &c->works.work[i].handle };
+        c->items[i] = (struct belay_completion){ .size = sizeof(c->items[i]),
+                                                 .handle = &c->works.work[i].handle };
     belay_arena_reset(c->other);
-    if (belay_execution_complete(c->d->b, items, c->works.n,
+    if (belay_execution_complete(c->d->b, c->items, c->works.n,
                                  with_next ? &c->policy : NULL, c->other, c->ended,
                                  with_next ? &next : NULL, &err))
         return bench_failed("complete", &err);
@@ -129,19 +142,16 @@ static bool work(void *arg, unsigned i)
     struct crew *crew = arg;
     struct caller c;
 
-    caller_make(&c, crew->d, i);
-    bool ok = !belay_arena_new(&c.held, NULL) && !belay_arena_new(&c.other, NULL) &&
-              turns(&c, &crew->done);
-    belay_arena_free(c.held);
-    belay_arena_free(c.other);
+    bool ok = caller_make(&c, crew->d, i) && turns(&c, &crew->done);
+
+    caller_free(&c);
     return ok;
 }
 
 double bench_drain_rate(const struct bench_drain *d, unsigned n)
 {
     struct crew crew = { .d = d };
-    double took =
-        d->batch <= BENCH_EXEC_BATCH_MAX ? bench_crew(d->callers, work, &crew) : 0;
+    double took = bench_crew(d->callers, work, &crew);
 
     if (took > 0 && crew.done != n)
         (void)fprintf(stderr, "bench: %llu of %u executions were done\n",

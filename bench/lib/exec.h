@@ -7,8 +7,6 @@
 
 #include "inbox.h"
 
-#define BENCH_EXEC_BATCH_MAX 100
-
 /* Puts n executions with a payload of 100 bytes on a lane, many at a time.  requires: the
  * one capability that they ask for, or NULL. */
 bool bench_submit(struct belay *b, const char *lane, unsigned n, const char *requires);

@@ -1,116 +1,12 @@
 /* Claims: what is due is seen to, then the first of all routes that fit are granted. */
 #include "work/exec_claim.h"
 
-#include "base/hash.h"
-#include "store/blob.h"
 #include "work/epoch.h"
 
 /* What is due is handled along the way, a little at a time. */
 #define DUE_PAGE 64
 /* A waiter looks again after this, woken or not. */
 #define RELOOK_US (EXEC_RELOOK_MS * 1000)
-#define WAIT_MAX_MS ((int64_t)24 * 60 * 60 * 1000)
-
-/* --- what is asked --- */
-
-static belay_rc check_policy(const struct belay_claim_policy *p,
-                             struct belay_error *err)
-{
-    if (p->n_lanes < 1 || p->n_lanes > LANES_PER_CLAIM)
-        return err_reason(err, BELAY_INVALID, "lane",
-                          "lanes: %zu, a claim names 1 to %d", p->n_lanes,
-                          LANES_PER_CLAIM);
-    if (!p->worker || !bytes_is_id(bytes_str(p->worker), WORKER_MAX))
-        return err_reason(err, BELAY_INVALID, "worker",
-                          "worker: must be 1 to %d bytes of UTF-8 without control "
-                          "characters",
-                          WORKER_MAX);
-    if (p->max > BELAY_WORK_MAX)
-        return err_reason(err, BELAY_INVALID, "max",
-                          "claim: %zu executions, at most %d are given at once", p->max,
-                          BELAY_WORK_MAX);
-    if (p->max_wait_ms < 0 || p->max_wait_ms > WAIT_MAX_MS)
-        return err_reason(err, BELAY_INVALID, "wait",
-                          "wait: %lld ms, must be 0 to a day",
-                          (long long)p->max_wait_ms);
-    return BELAY_OK;
-}
-
-static belay_rc take_lanes(struct claiming *c, struct belay_arena *a,
-                           struct belay_error *err)
-{
-    const struct belay_claim_policy *p = c->policy;
-    belay_rc rc = BELAY_OK;
-
-    c->lanes = arena_zalloc(a, p->n_lanes, sizeof(*c->lanes));
-    if (!c->lanes)
-        return err_no_memory(err, "a claim");
-    for (size_t i = 0; i < p->n_lanes && rc == BELAY_OK; i++) {
-        rc = lane_check(p->lanes[i], err);
-        c->lanes[i] = bytes_str(p->lanes[i]);
-    }
-    return rc;
-}
-
-static belay_rc draw_tickets(struct claiming *c, struct belay_arena *a,
-                             struct belay_error *err)
-{
-    struct store *s = space_store(c->site->space);
-    belay_rc rc = random_bytes(store_random_hook(s), (uint8_t *)&c->random,
-                               sizeof(c->random), err);
-
-    c->tickets = arena_zalloc(a, c->max, sizeof(*c->tickets));
-    if (!c->tickets)
-        return err_no_memory(err, "a claim");
-    for (size_t i = 0; i < c->max && rc == BELAY_OK; i++) {
-        rc = lease_id_make(s, c->tickets[i].lease_id, err);
-        if (rc == BELAY_OK)
-            rc = space_mint(c->site->space, ATTEMPT_PREFIX, c->tickets[i].attempt_id,
-                            err);
-    }
-    return rc;
-}
-
-static belay_rc take_view(struct claiming *c, bool anew, struct belay_arena *a,
-                          struct belay_error *err)
-{
-    return lane_view(c->site->lanes, c->site->space, c->lanes, c->policy->n_lanes,
-                     c->has, anew, a, &c->view, err);
-}
-
-belay_rc claim_renew_view(struct claiming *c, struct belay_arena *a,
-                          struct belay_error *err)
-{
-    return take_view(c, true, a, err);
-}
-
-belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
-                       const struct belay_claim_policy *policy, struct bytes principal,
-                       struct belay_arena *a, struct belay_error *err)
-{
-    *c = (struct claiming){ .site = site, .policy = policy, .next_at_ms = TIME_NONE };
-    belay_rc rc = check_policy(policy, err);
-    if (rc)
-        return rc;
-
-    c->max = policy->max > 0 ? policy->max : 1;
-    c->lease_ms = policy->lease_ms > 0    ? policy->lease_ms
-                  : policy->lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
-                                          : 0;
-    c->holder = (struct lease_holder){ .owner = bytes_str(policy->worker),
-                                       .principal = principal };
-    rc = lease_check_ttl(c->lease_ms, err);
-    if (rc == BELAY_OK)
-        rc = take_lanes(c, a, err);
-    if (rc == BELAY_OK)
-        rc = capability_join(policy->capabilities, policy->n_capabilities,
-                             "capabilities", a, &c->has, err);
-    if (rc == BELAY_OK)
-        rc = draw_tickets(c, a, err);
-    if (rc == BELAY_OK)
-        rc = take_view(c, false, a, err);
-    return rc;
-}
 
 /* --- in the body --- */
 
@@ -314,27 +210,6 @@ static belay_rc claim_body(struct txn *t, void *arg)
     return rc ? rc : event_flush(&events);
 }
 
-/* --- payloads in blobs --- */
-
-belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
-                        struct belay_error *err)
-{
-    char name[SHA256_HEX_LEN + 1];
-    struct bytes content;
-    belay_rc rc = BELAY_OK;
-
-    for (size_t i = 0; i < c->n && rc == BELAY_OK; i++) {
-        if (c->blobs[i].len != SHA256_HEX_LEN)
-            continue;
-        memcpy(name, c->blobs[i].ptr, SHA256_HEX_LEN);
-        name[SHA256_HEX_LEN] = '\0';
-        rc = blob_load(c->site->space, name, BELAY_PAYLOAD_MAX, a, &content, err);
-        c->work[i].payload = content.ptr;
-        c->work[i].payload_len = content.len;
-    }
-    return rc;
-}
-
 /* --- looking, and waiting --- */
 
 /* Until something is claimed, or there is nothing to do. */
@@ -351,7 +226,7 @@ static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_err
             c->leave_due = true;
             rc = BELAY_OK;
         } else if (rc == BELAY_OK && c->stale) {
-            rc = claim_renew_view(c, a, err);
+            rc = claim_view(c, true, a, err);
         }
     } while (rc == BELAY_OK && (corrupt || c->stale || (c->n == 0 && c->more)));
     return rc;
@@ -398,7 +273,7 @@ static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
         rc = wait_for_work(c, l, deadline_us, err);
         arena_rewind(a, mark); /* with the view, if that was renewed */
         if (rc == BELAY_OK)
-            rc = take_view(c, false, a, err);
+            rc = claim_view(c, false, a, err);
     }
     listener_close(l);
     return rc;

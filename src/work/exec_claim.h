@@ -47,9 +47,9 @@ MUST_USE belay_rc claim_prepare(struct claiming *c, const struct exec_site *site
                                 const struct belay_claim_policy *policy,
                                 struct bytes principal, struct belay_arena *a,
                                 struct belay_error *err);
-/* The view anew, after `stale`. */
-MUST_USE belay_rc claim_renew_view(struct claiming *c, struct belay_arena *a,
-                                   struct belay_error *err);
+/* A view of the lanes; `anew`, after `stale`: read from the store. */
+MUST_USE belay_rc claim_view(struct claiming *c, bool anew, struct belay_arena *a,
+                             struct belay_error *err);
 
 /* What a body has to load: what is due, the routes there are, what is ready (picked). */
 void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS]);

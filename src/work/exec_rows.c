@@ -20,6 +20,16 @@ belay_rc exec_check_id(const char *id, struct belay_error *err)
                       ID_LEN_MAX);
 }
 
+belay_rc exec_check_worker(const char *worker, struct belay_error *err)
+{
+    if (worker && bytes_is_id(bytes_str(worker), WORKER_MAX))
+        return BELAY_OK;
+    return err_reason(err, BELAY_INVALID, "worker",
+                      "worker: must be 1 to %d bytes of UTF-8 without control "
+                      "characters",
+                      WORKER_MAX);
+}
+
 /* --- reading --- */
 
 /* Which column says what of a vector. */

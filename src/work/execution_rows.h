@@ -44,6 +44,8 @@ struct exec {
 
 /* `invalid`, reason execution_id. */
 MUST_USE belay_rc exec_check_id(const char *id, struct belay_error *err);
+/* `invalid`, reason worker. */
+MUST_USE belay_rc exec_check_worker(const char *worker, struct belay_error *err);
 /* Guarded.  not_found, entity the id; `corrupt`. */
 MUST_USE belay_rc exec_get(struct txn *t, struct bytes id, struct exec *out);
 /* Of a row that was read.  `corrupt` naming the column, when it holds what it cannot. */

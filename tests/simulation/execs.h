@@ -66,7 +66,7 @@ struct xrow {
     uint64_t ready;          /* its index when it is to be claimed */
     /* What else there is of it. */
     unsigned specs, ends, progresses;
-    uint64_t requires, tags, key;
+    uint64_t requires, tags, key, kind;
     int64_t spec_ver, end_ver, end_fence, progress_ver, progress_fence;
     uint64_t end_class;
     struct xrank place, listed, lost, deadline;
@@ -194,7 +194,7 @@ enum xstep {
 
 /* What is submitted. */
 struct xwant {
-    uint64_t lane, session, key, requires;
+    uint64_t lane, session, key, requires, kind;
     unsigned needs; /* bit per capability */
     int64_t priority, delay_ms, run_at_ms, deadline_ms, timeout_ms;
     int64_t max_retries, retry_ms, retry_longest_ms;

@@ -74,6 +74,7 @@ static void read_spec(struct reading *g, const struct row *r)
     x->requires = column(r, SPEC_REQUIRES);
     x->tags = column(r, SPEC_TAGS);
     x->key = column(r, SPEC_KEY);
+    x->kind = column(r, SPEC_KIND);
 }
 
 static void read_end(struct reading *g, const struct row *r)
