@@ -2,6 +2,7 @@
  * time in 30 s of a process whose worker is one blocking claim on a SQLite file (ratio,
  * cpu_ms: the bar is in milliseconds), and the statements that it sends to SQLite in that
  * time.  cpu_ms_program: of `belay work`, where the program is built (BELAY_BUILD_ROOT). */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -101,12 +102,15 @@ static pid_t start_program(const char *path, const struct bench_folder *f)
 
     (void)snprintf(store, sizeof(store), "sqlite:%s/" FILE_NAME, f->path);
     (void)fflush(NULL);
+    int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     pid_t pid = fork();
-    if (pid == 0) {
+    if (pid == 0 && dup2(none, STDOUT_FILENO) >= 0 && dup2(none, STDERR_FILENO) >= 0)
         (void)execl(path, "belay", "--store", store, "work", "--lane", LANE, "--exec",
                     "true", (char *)NULL);
+    if (pid == 0)
         _exit(127);
-    }
+    if (none >= 0)
+        (void)close(none);
     return pid;
 }
 

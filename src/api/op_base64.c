@@ -53,9 +53,10 @@ json_t *op_to_base64(struct bytes content)
 
         word |= n > 1 ? (uint32_t)content.ptr[i + 1] << 8 : 0;
         word |= n > 2 ? (uint32_t)content.ptr[i + 2] : 0;
-        for (size_t k = 0; k < 4; k++)
-            buf_append_char(&text,
-                            k <= n ? alphabet[word >> (18 - 6 * k) & 0x3f] : '=');
+        for (size_t k = 0; k < 4; k++) {
+            const char *c = &alphabet[word >> (18 - 6 * k) & 0x3f];
+            buf_append(&text, bytes_of(k <= n ? c : "=", 1));
+        }
     }
     if (text.failed)
         return NULL;

@@ -157,6 +157,7 @@ const struct operation ops_worker[3] = {
       .n_args = COUNT_OF(work_args),
       .scope = OP_SCOPE_WORK,
       .needs_store = true,
+      .reach = OP_REACH_URL, /* so that its threads come after signals are blocked */
       .shape = OP_OBJECT,
       .columns = work_columns,
       .essence = "jobs",

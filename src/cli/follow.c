@@ -83,7 +83,7 @@ void stopper_stop(struct stopper *s)
     if (!s->cancel)
         return;
     atomic_store(&s->is_over, true);
-    (void)pthread_kill(s->thread, SIGTERM); /* blocked there: only ends the waiting */
+    (void)pthread_kill(s->thread, SIGINT); /* blocked there: only ends the waiting */
     (void)pthread_join(s->thread, NULL);
     (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
     belay_cancel_free(s->cancel);

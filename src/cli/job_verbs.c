@@ -20,7 +20,7 @@ static belay_rc call(struct job_request *q, json_t **out)
         .op = q->op,
         .values = q->values,
         .n_values = q->n_values,
-        .belay = worker->belay,
+        .belay = q->run->worker->belay,
         .store = worker->store,
         .ns = worker->ns,
         .principal = worker->principal,

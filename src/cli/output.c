@@ -1,12 +1,9 @@
 #include "cli/output.h"
 
-#include "api/duration.h"
 #include "api/op_json.h"
 #include "base/arena.h"
-#include "base/clock.h"
 #include "base/json.h"
-
-#define AGE "age:"
+#include "cli/grid.h"
 
 bool output_format_called(struct bytes name, enum output_format *out)
 {
@@ -23,202 +20,6 @@ bool output_format_called(struct bytes name, enum output_format *out)
         }
     }
     return false;
-}
-
-/* --- cells --- */
-
-static bool is_plain_list(const json_t *value)
-{
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *item = json_array_get(value, i);
-        if (json_is_array(item) || json_is_object(item))
-            return false;
-    }
-    return json_array_size(value) > 0;
-}
-
-static belay_rc append_plain(struct buf *out, const json_t *value,
-                             struct belay_error *err)
-{
-    struct buf text CLEANUP(buf_release) = { 0 };
-
-    if (!value || json_is_null(value)) {
-        buf_append_char(out, '-');
-        return BELAY_OK;
-    }
-    if (json_is_string(value)) {
-        buf_append_escaped(
-            out, bytes_of(json_string_value(value), json_string_length(value)));
-        return BELAY_OK;
-    }
-    belay_rc rc = json_write(value, &text, err);
-    if (rc == BELAY_OK)
-        buf_append_escaped(out, buf_view(&text));
-    return rc;
-}
-
-static belay_rc append_cell(struct buf *out, const json_t *value,
-                            struct belay_error *err)
-{
-    belay_rc rc = BELAY_OK;
-
-    if (!is_plain_list(value))
-        return append_plain(out, value, err);
-    for (size_t i = 0; rc == BELAY_OK && i < json_array_size(value); i++) {
-        buf_append_str(out, i > 0 ? ", " : "");
-        rc = append_plain(out, json_array_get(value, i), err);
-    }
-    return rc;
-}
-
-/* --- columns --- */
-
-/* "a" of an object, or "a.b"; NULL where it is absent. */
-static const json_t *field_of(const json_t *object, const char *name)
-{
-    const char *dot = strchr(name, '.');
-
-    if (!dot)
-        return json_object_get(object, name);
-    return json_object_get(json_object_getn(object, name, (size_t)(dot - name)),
-                           dot + 1);
-}
-
-static bool is_age(const char *column)
-{
-    return strncmp(column, AGE, sizeof(AGE) - 1) == 0;
-}
-
-static const json_t *value_of(const json_t *object, const char *column)
-{
-    return field_of(object, is_age(column) ? column + sizeof(AGE) - 1 : column);
-}
-
-static const char *label_of(const char *column)
-{
-    return is_age(column) ? "age" : column;
-}
-
-/* How long ago, in its largest unit. */
-static void append_age(struct buf *out, int64_t at_ms)
-{
-    static const int64_t units[] = { 86400000, 3600000, 60000, 1000 };
-    const struct belay_clock clock = clock_system();
-    int64_t ms = clock.wall_ms(clock.arg) - at_ms;
-
-    for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (ms >= units[i]) {
-            duration_append(out, ms - ms % units[i]);
-            return;
-        }
-    }
-    buf_append_str(out, "0s");
-}
-
-static belay_rc append_column(struct buf *out, const json_t *object, const char *column,
-                              struct belay_error *err)
-{
-    const json_t *value = value_of(object, column);
-
-    if (!is_age(column) || !json_is_integer(value))
-        return append_cell(out, value, err);
-    append_age(out, json_integer_value(value));
-    return BELAY_OK;
-}
-
-/* --- tables --- */
-
-/* Characters of well-formed UTF-8. */
-static size_t width_of(struct bytes text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.len; i++)
-        n += (text.ptr[i] & 0xc0) != 0x80;
-    return n;
-}
-
-/* The cells of a table, all in one buffer: cell i ends at ends[i]. */
-struct grid {
-    struct belay_arena arena;
-    struct buf text;
-    size_t n_columns, n_cells;
-    size_t *ends;   /* of every cell */
-    size_t *widths; /* of every column */
-};
-
-static void grid_release(struct grid *g)
-{
-    buf_release(&g->text);
-    arena_release(&g->arena);
-}
-
-static bool grid_init(struct grid *g, size_t n_columns, size_t n_rows)
-{
-    *g = (struct grid){ .n_columns = n_columns };
-    g->widths = arena_zalloc(&g->arena, n_columns, sizeof(*g->widths));
-    g->ends = arena_zalloc(&g->arena, n_columns * n_rows, sizeof(*g->ends));
-    return g->widths && g->ends;
-}
-
-static struct bytes grid_cell(const struct grid *g, size_t i)
-{
-    size_t start = i > 0 ? g->ends[i - 1] : 0;
-
-    if (g->ends[i] == start)
-        return bytes_of(NULL, 0);
-    return bytes_of(g->text.ptr + start, g->ends[i] - start);
-}
-
-static void grid_add_str(struct grid *g, const char *text)
-{
-    buf_append_str(&g->text, text);
-    g->ends[g->n_cells++] = g->text.len;
-}
-
-static belay_rc grid_add(struct grid *g, const json_t *object, const char *column,
-                         struct belay_error *err)
-{
-    belay_rc rc = append_column(&g->text, object, column, err);
-
-    g->ends[g->n_cells++] = g->text.len;
-    return rc;
-}
-
-static size_t column_width(const struct grid *g, size_t column)
-{
-    size_t widest = 0;
-
-    for (size_t i = column; i < g->n_cells; i += g->n_columns) {
-        size_t width = width_of(grid_cell(g, i));
-        widest = width > widest ? width : widest;
-    }
-    return widest;
-}
-
-/* Columns two spaces apart, each at least as wide as it was told to be; the last one is not
- * padded. */
-static belay_rc grid_write(struct grid *g, struct buf *out, struct belay_error *err)
-{
-    if (g->text.failed)
-        return err_no_memory(err, "the table");
-    for (size_t i = 0; i < g->n_columns; i++) {
-        size_t width = column_width(g, i);
-        g->widths[i] = width > g->widths[i] ? width : g->widths[i];
-    }
-    for (size_t row = 0; row + g->n_columns <= g->n_cells; row += g->n_columns) {
-        for (size_t i = 0; i < g->n_columns; i++) {
-            struct bytes cell = grid_cell(g, row + i);
-            size_t gap = g->widths[i] - width_of(cell) + 2;
-
-            buf_append(out, cell);
-            buf_printf(out, "%*s", i + 1 < g->n_columns ? (int)gap : 0, "");
-        }
-        while (out->len > 0 && out->ptr[out->len - 1] == ' ')
-            out->len--;
-        buf_append_char(out, '\n');
-    }
-    return BELAY_OK;
 }
 
 /* --- answers --- */
@@ -243,7 +44,7 @@ static belay_rc render_list(const char *const *columns, const json_t *items,
     if (!grid_init(&g, n_columns, n + 1))
         return err_no_memory(err, "the table");
     for (size_t c = 0; c < n_columns; c++)
-        grid_add_str(&g, label_of(columns[c]));
+        grid_add_str(&g, grid_label(columns[c]));
     for (size_t i = 0; i < n; i++) {
         const json_t *item = json_array_get(items, i);
         for (size_t c = 0; c < n_columns; c++) {
@@ -264,16 +65,16 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
     if (!grid_init(&g, 2, n))
         return err_no_memory(err, "the table");
     for (size_t i = 0; i < n; i++) {
-        if (!value_of(object, op->columns[i]))
+        if (!grid_value(object, op->columns[i]))
             continue; /* a field that the answer does not have */
-        grid_add_str(&g, label_of(op->columns[i]));
+        grid_add_str(&g, grid_label(op->columns[i]));
         belay_rc rc = grid_add(&g, object, op->columns[i], err);
         if (rc != BELAY_OK)
             return rc;
     }
     size_t before = out->len;
     belay_rc rc = grid_write(&g, out, err);
-    const json_t *rows = op->rows ? field_of(object, op->rows) : NULL;
+    const json_t *rows = op->rows ? grid_field(object, op->rows) : NULL;
     if (rc != BELAY_OK || json_array_size(rows) == 0)
         return rc;
     if (out->len > before)
@@ -289,7 +90,7 @@ static belay_rc render_essence(const struct operation *op, const json_t *item,
 
     if (!value || json_is_null(value))
         return BELAY_OK;
-    belay_rc rc = append_cell(out, value, err);
+    belay_rc rc = grid_append_cell(out, value, err);
     buf_append_char(out, '\n');
     return rc;
 }
@@ -301,7 +102,7 @@ static belay_rc render_quiet(const struct operation *op, const json_t *answer,
     belay_rc rc = BELAY_OK;
 
     if (op->shape != OP_LIST && op->rows && !json_object_get(answer, op->essence))
-        items = field_of(answer, op->rows); /* it is theirs */
+        items = grid_field(answer, op->rows); /* it is theirs */
     else if (op->shape != OP_LIST)
         return render_essence(op, answer, out, err);
     for (size_t i = 0; rc == BELAY_OK && i < json_array_size(items); i++)
@@ -378,7 +179,7 @@ belay_rc output_row(const struct operation *op, const json_t *item, bool quiet,
         return err_no_memory(err, "the table");
     memcpy(g.widths, rows->widths, n * sizeof(*g.widths));
     for (size_t i = 0; !rows->begun && i < n; i++)
-        grid_add_str(&g, label_of(op->columns[i]));
+        grid_add_str(&g, grid_label(op->columns[i]));
     belay_rc rc = BELAY_OK;
     for (size_t i = 0; rc == BELAY_OK && i < n; i++)
         rc = grid_add(&g, item, op->columns[i], err);

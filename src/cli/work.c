@@ -119,6 +119,7 @@ static void release(struct worker *w)
         (void)close(w->wake);
     socket_directory_free(w->directory);
     belay_cancel_free(w->stop);
+    belay_close(w->belay);
     (void)pthread_mutex_destroy(&w->mutex);
 }
 
@@ -163,8 +164,14 @@ static void end_all(struct worker *w, struct crew *crew)
         (void)pthread_join(crew->threads[i], NULL);
 }
 
-/* TERM and INT come through a descriptor, in the main thread only; -1: they cannot. */
-static int take_over_signals(sigset_t *before)
+/* TERM and INT come through a descriptor, in the main thread only.  A store has threads of
+ * its own, which take after this one: so they are blocked before it is opened. */
+struct signals {
+    int fd; /* -1: not taken over */
+    sigset_t before;
+};
+
+static belay_rc take_over(struct signals *s, struct belay_error *err)
 {
     sigset_t taken;
 
@@ -173,26 +180,33 @@ static int take_over_signals(sigset_t *before)
     (void)sigemptyset(&taken);
     (void)sigaddset(&taken, SIGTERM);
     (void)sigaddset(&taken, SIGINT);
-    (void)pthread_sigmask(SIG_BLOCK, &taken, before);
-    return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    (void)pthread_sigmask(SIG_BLOCK, &taken, &s->before);
+    s->fd = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (s->fd >= 0)
+        return BELAY_OK;
+    (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    return err_reason(err, BELAY_UNAVAILABLE, "descriptors", "too many files are open");
 }
 
-static belay_rc supervise(struct worker *w, struct belay_error *err)
+static void give_up_signals(struct signals *s)
+{
+    if (s->fd < 0)
+        return;
+    (void)close(s->fd);
+    (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+}
+
+static belay_rc supervise(struct worker *w, int signals, struct belay_error *err)
 {
     struct crew crew = { .n = 0 };
-    sigset_t before;
-    int signals = take_over_signals(&before);
     belay_rc rc = BELAY_OK;
 
-    if (signals >= 0 && start_all(w, &crew))
+    if (start_all(w, &crew))
         work_supervise(w, signals);
     else
-        rc = err_reason(err, BELAY_UNAVAILABLE, "threads",
-                        "no more threads or descriptors can be had");
+        rc =
+            err_reason(err, BELAY_UNAVAILABLE, "threads", "no more threads can be had");
     end_all(w, &crew);
-    if (signals >= 0)
-        (void)close(signals);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc == BELAY_OK && w->rc != BELAY_OK) {
         rc = w->rc;
         *err = w->err;
@@ -217,12 +231,14 @@ static belay_rc answer(const struct worker *w, json_t **out, struct belay_error 
     return op_made(&m, result, failed, out);
 }
 
-belay_rc work_run(const struct op_call *call, json_t **out, struct belay_error *err)
+/* With the signals taken over. */
+static belay_rc run(const struct op_call *call, const struct work_plan *plan,
+                    int signals, json_t **out, struct belay_error *err)
 {
-    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    const struct belay_options options = { .size = sizeof(options), .ns = call->ns };
     struct worker w = {
         .call = call,
-        .belay = call->belay,
+        .plan = *plan,
         .clock = clock_system(),
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .wake = -1,
@@ -232,13 +248,25 @@ belay_rc work_run(const struct op_call *call, json_t **out, struct belay_error *
                                .format = LOG_KEY_VALUE,
                                .least = call->is_quiet ? LOG_ERROR : LOG_INFO,
                                .clock = w.clock };
-    belay_rc rc = read_plan(call, &arena, &w.plan, err);
+    belay_rc rc = belay_open(call->store, &options, &w.belay, err);
     if (rc == BELAY_OK)
         rc = prepare(&w, err);
     if (rc == BELAY_OK)
-        rc = supervise(&w, err);
+        rc = supervise(&w, signals, err);
     if (rc == BELAY_OK)
         rc = answer(&w, out, err);
     release(&w);
     return rc;
+}
+
+belay_rc work_run(const struct op_call *call, json_t **out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct signals signals CLEANUP(give_up_signals) = { .fd = -1 };
+    struct work_plan plan;
+
+    belay_rc rc = read_plan(call, &arena, &plan, err);
+    if (rc == BELAY_OK)
+        rc = take_over(&signals, err);
+    return rc == BELAY_OK ? run(call, &plan, signals.fd, out, err) : rc;
 }

@@ -16,7 +16,9 @@
 
 #define WORK_CONCURRENCY_MAX 256
 
-/* Runs until there is no more to do (--drain, --max) or a signal says so.  The answer
+/* Opens the store by itself, so that the row has OP_REACH_URL.
+ *
+ * Runs until there is no more to do (--drain, --max) or a signal says so.  The answer
  * counts the jobs. */
 MUST_USE belay_rc work_run(const struct op_call *call, json_t **out,
                            struct belay_error *err);

@@ -172,7 +172,7 @@ static belay_rc expect_timed(struct check *c, const struct exec *e, const char *
     return check_expect_rank(c, bytes_str(index), e->id, e->v[column].i, err);
 }
 
-/* X1: one place, and the lists that it is in. */
+/* W1: one place, and the lists that it is in. */
 static belay_rc expect_standing(struct check *c, const struct exec *e,
                                 struct belay_error *err)
 {
@@ -436,7 +436,7 @@ static belay_rc end_frames(struct check *c, const struct check_part *p,
         p->first_seq, p->last_seq, p->logged, p->first_seen, p->last_seen);
 }
 
-/* X3: those that have a row are numbered from 0 without a gap; the last attempt has one
+/* W3: those that have a row are numbered from 0 without a gap; the last attempt has one
  * only when another was to follow it. */
 static belay_rc end_attempts(struct check *c, const struct check_part *p,
                              struct belay_error *err)

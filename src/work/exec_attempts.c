@@ -129,7 +129,7 @@ static belay_rc load_page(struct txn *t, struct attempting *c, size_t from, size
         else if (from + i + 1 == c->n)
             rc = decode_last(t, c, out);
         else
-            rc = corrupt_attempt(t, c->id, out->index, "is missing"); /* X3 */
+            rc = corrupt_attempt(t, c->id, out->index, "is missing"); /* W3 */
     }
     return rc;
 }

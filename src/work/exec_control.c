@@ -117,7 +117,7 @@ static enum belay_attempt_end end_of(int32_t outcome)
     return BELAY_END_FAILURE;
 }
 
-/* The last attempt gets a row of its own, since another one follows it (X3). */
+/* The last attempt gets a row of its own, since another one follows it (W3). */
 static belay_rc archive_last(struct txn *t, const struct exec *e, const struct row *end)
 {
     struct bytes message = bytes_of(NULL, 0);

@@ -107,7 +107,7 @@ static belay_rc write_end(struct txn *t, const struct exec *e,
     return txn_put(t, &row_execution_end, &key, changes, END_COLUMNS - 1);
 }
 
-/* --- telling the session (X4) --- */
+/* --- telling the session (W4) --- */
 
 /* The one item of the batch, in canonical form: keys are sorted. */
 static void write_item(struct buf *out, const struct exec *e,
@@ -220,7 +220,7 @@ belay_rc exec_finish(struct txn *t, struct exec *e, const struct exec_ending *ho
     if (rc)
         return rc;
     set_columns(e, how);
-    if (!vector_is_terminal(&e->vector)) /* a retry: another attempt follows (X3) */
+    if (!vector_is_terminal(&e->vector)) /* a retry: another attempt follows (W3) */
         rc = exec_archive(t, e, BELAY_END_FAILURE, how->now_ms, "attempt_failure",
                           how->failure_class, how->message);
     if (rc == BELAY_OK)

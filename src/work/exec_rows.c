@@ -327,7 +327,7 @@ belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms)
     bool lived = e->row && !vector_is_terminal(&before.vector);
     rc = write_row(t, e);
     if (rc == BELAY_OK)
-        rc = restand(t, e->id, was, is); /* X1: one place */
+        rc = restand(t, e->id, was, is); /* W1: one place */
     if (rc == BELAY_OK)
         rc = restand(t, e->id, timed(LOST_INDEX, &before, EXEC_LOST_AT_MS, e->row),
                      timed(LOST_INDEX, e, EXEC_LOST_AT_MS, true));

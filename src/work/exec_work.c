@@ -129,7 +129,7 @@ static belay_rc lease_it(struct txn *t, struct exec *e, const struct exec_granti
                                  .expires_at_ms =
                                      lease_expiry(g->now_ms, g->lease_ms) };
     belay_rc rc = lease_next_fence(t, exec_i64(e, EXEC_LEASE + LEASE_FENCE, 0), 0,
-                                   g->epoch, &grant.fence); /* L2, X6 */
+                                   g->epoch, &grant.fence); /* L2, W6 */
     if (rc)
         return rc;
     size_t n = lease_grant_changes(&grant, EXEC_LEASE, changes);

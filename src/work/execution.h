@@ -1,15 +1,15 @@
 /* execution.h - executions, as transaction bodies.
  *
  * What must be true (beside L1 to L8)
- *   X1  every change of an execution guards and writes its row, through exec_write
+ *   W1  every change of an execution guards and writes its row, through exec_write
  *       (execution_rows.h): vector by the table, public state derived, exactly one place
- *   X2  its holder is who shows the fence triple (lease id, fence, attempt id) of the last
+ *   W2  its holder is who shows the fence triple (lease id, fence, attempt id) of the last
  *       grant while ownership is `leased`; nothing else is asked (L5)
- *   X3  attempts = grants minus resumes; attempt rows + the current one add up to that
- *   X4  whatever ends an execution appends a completion and, if it belongs to a session,
+ *   W3  attempts = grants minus resumes; attempt rows + the current one add up to that
+ *   W4  whatever ends an execution appends a completion and, if it belongs to a session,
  *       a batch to its inbox, in the same commit
- *   X5  a terminal execution leaves only by replay; it ends once for each time it began
- *   X6  every grant has a greater fence than the one before (L2), resumed or not
+ *   W5  a terminal execution leaves only by replay; it ends once for each time it began
+ *   W6  every grant has a greater fence than the one before (L2), resumed or not
  *
  * Types are the public ones of <belay/execution.h>.  Strings and structs were checked by
  * the door as far as NULL and sizes go, not their content.

@@ -12,7 +12,7 @@
  *     rc = exec_get(t, id, &e);                       // guarded
  *     e.v[EXEC_DELAY_UNTIL_MS] = value_i64(until);    // edit
  *     rc = exec_step(t, &e, STEP_DELAY);              // vector by the table, or wrong_state
- *     rc = exec_write(t, &e, now);                    // row and place (X1)
+ *     rc = exec_write(t, &e, now);                    // row and place (W1)
  */
 #ifndef WORK_EXECUTION_ROWS_H
 #define WORK_EXECUTION_ROWS_H
@@ -73,7 +73,7 @@ MUST_USE belay_rc exec_step(struct txn *t, struct exec *e, enum step s);
  * it stands in and stood in (its place, `lost`, `deadlines`; executions and tags are
  * exec_submit's and exec_purge's), updated_at_ms.  Wakes the lane when it becomes ready,
  * and `execution/<id>` when its state changes.  Afterwards e->row is NULL-like: get it again
- * to change it again.  (V1, X1) */
+ * to change it again.  (V1, W1) */
 MUST_USE belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms);
 
 /* The index it stands in by its vector, grant, lane and route; in the arena. */
@@ -92,7 +92,7 @@ MUST_USE bool exec_topic(struct bytes id, struct belay_arena *a, struct bytes *o
 
 /* --- holding --- */
 
-/* Whether the handle's bearer holds it: BELAY_OK, or lease_lost with its reason (X2).  Only
+/* Whether the handle's bearer holds it: BELAY_OK, or lease_lost with its reason (W2).  Only
  * reads; `epoch` as epoch_in gave it. */
 MUST_USE belay_rc exec_hold(struct txn *t, const struct exec *e,
                             const struct exec_handle *h, int64_t epoch);
@@ -190,7 +190,7 @@ struct exec_ending {
         reason; /* blocking detail: execution_deadline, max_reclaims_exceeded ... */
 };
 /* Steps, writes the row and the end row, archives the attempt where another follows, tells
- * the event, and (X4) enqueues to the session when the execution ends.  Reads the end row
+ * the event, and (W4) enqueues to the session when the execution ends.  Reads the end row
  * only when it has something to put there; a body that ends many loads them first. */
 MUST_USE belay_rc exec_finish(struct txn *t, struct exec *e,
                               const struct exec_ending *how, struct event_list *events);
@@ -201,7 +201,7 @@ MUST_USE belay_rc exec_judge_failure(struct txn *t, const struct exec *e,
                                      const struct row *spec, uint64_t random,
                                      struct exec_ending *io);
 
-/* The last attempt as a row (X3), when it is certain that another one follows it: at a retry,
+/* The last attempt as a row (W3), when it is certain that another one follows it: at a retry,
  * at a replay, and when a lost one is taken over.  So the attempts of an execution are the
  * rows 0..attempts-1, but for the last one as long as that has none: it is in the
  * execution's own row. */

@@ -1,8 +1,10 @@
 #!/usr/bin/env -S python3 -B
 """`belay work` with real processes: what jobs get, how they end, and what survives.
 
-BELAY_TEST_WORK_STORE names another store than a file for each case; its namespace is
-then the case's own.
+    test_work.py [postgres|valkey]
+
+Each case has a file of its own, or a namespace of its own on the server that
+BELAY_TEST_POSTGRES or BELAY_TEST_VALKEY names.
 """
 
 import base64
@@ -11,6 +13,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shlex
 import signal
 import socket
@@ -32,8 +35,8 @@ def store():
     """Options of a store that nobody has used yet."""
     global _n
     _n += 1
-    url = os.environ.get("BELAY_TEST_WORK_STORE")
-    if url:
+    if len(sys.argv) > 1:
+        url = os.environ[f"BELAY_TEST_{sys.argv[1].upper()}"]
         return ("--store", url, "--namespace", f"work-{os.getpid()}-{_n}")
     return ("--store", f"sqlite:{pathlib.Path(f'work{_n}.db').absolute()}")
 
@@ -607,6 +610,33 @@ def _():
          [("initial", "interrupted_reclaimed"), ("reclaim", "ended_success")])
     found = show(at, execution)
     same((found["reclaims"], found["retries"]), (1, 0))
+    same(ask(at, "check")["findings"], [])
+
+
+@case("workers killed at any moment lose nothing: every execution ends exactly once")
+def _():
+    at = store()
+    chance = random.Random(20)
+    jobs = [shell(at, f"echo one; sleep 0.{chance.randrange(30):02}; echo two")
+            for _ in range(24)]
+    for _ in range(8):
+        with Worker(at, "--lease", "300ms", "--concurrency", "3") as worker:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                worker.process.wait(timeout=chance.uniform(0.02, 0.5))
+            worker.signal(signal.SIGKILL)
+    with Worker(at, "--lease", "1s", "--concurrency", "4") as worker:
+        until(lambda: all(show(at, e)["state"] == "completed" for e in jobs))
+        worker.signal(signal.SIGTERM)
+        worker.result()
+    ends = [e["execution"] for e in ask(at, "events", "--type", "completion",
+                                        "--limit", "1000")["items"]]
+    same(sorted(ends), sorted(jobs))
+    for execution in jobs:
+        tries, found = attempts(at, execution), show(at, execution)
+        same([a["end"] for a in tries],
+             ["interrupted_reclaimed"] * (len(tries) - 1) + ["ended_success"])
+        same((found["reclaims"], found["retries"]), (len(tries) - 1, 0))
+        same(stream(at, execution, "stdout", len(tries) - 1), b"one\ntwo\n")
     same(ask(at, "check")["findings"], [])
 
 

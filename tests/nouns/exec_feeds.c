@@ -155,12 +155,13 @@ static void follow(struct world *w, struct pursuit *p)
 static void work_or_follow(struct world *w, unsigned i, void *arg)
 {
     struct pursuit *p = arg;
+    int64_t began = machine_ms();
 
     if (i == 0) {
         follow(w, p);
         return;
     }
-    while (atomic_load(&p->left) > 0) {
+    while (atomic_load(&p->left) > 0 && OK(w, machine_ms() - began < 20000)) {
         struct belay_works got =
             claim(w, (struct belay_claim_policy){ .max = i, .max_wait_ms = 20 });
         for (size_t k = 0; k < got.n; k++) {

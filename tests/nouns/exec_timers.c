@@ -140,6 +140,8 @@ static void attempts_time_out(struct world *w)
     EQ(w, timers(w).timed_out, 2); /* a lease is no reason to go on */
     EQ(w, state_of(w, once), BELAY_STATE_FAILED);
     EQ(w, look(w, once).failure_class, BELAY_FAILURE_TIMEOUT);
+    EQ(w, look(w, once).timeout_at_ms, BELAY_TIME_NONE);
+    EQ(w, look(w, twice).timeout_at_ms, BELAY_TIME_NONE);
     WHY(w, complete(w, &a->handle, NULL, NULL), BELAY_LEASE_LOST, "terminal");
     EQ(w, look(w, twice).retries, 1);
     WHY(w, complete(w, &b->handle, NULL, NULL), BELAY_LEASE_LOST, NULL);

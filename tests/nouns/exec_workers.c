@@ -61,9 +61,10 @@ static void count_events(struct world *w, const char *const *ids, size_t n,
     } while (page.n > 0);
 }
 
-/* Ended once, and its numbers add up. */
+/* Ended once, and its numbers add up; and leases were lost on the way. */
 static void judge(struct world *w, const char *const *ids, size_t n)
 {
+    int64_t reclaims = 0;
     struct tally *tallies = calloc(n, sizeof(*tallies));
 
     if (!tallies)
@@ -80,9 +81,11 @@ static void judge(struct world *w, const char *const *ids, size_t n)
         OK(w, e.attempts >= 1 + e.retries + e.reclaims);
         OK(w, e.attempts <= e.fence);
         EQ(w, e.attempt, e.attempts - 1);
+        reclaims += e.reclaims;
         if (w->t->failed > failed)
             printf("# of %s: %s\n", ids[i], events_of(w, ids[i]));
     }
+    OK(w, reclaims > 0);
     free(tallies);
 }
 
@@ -121,8 +124,10 @@ static void do_one(struct world *w, struct shift *s, const struct belay_work *he
     } else if (chance == 2) {
         RC(w, belay_execution_release(w->use, &held->handle, &w->err), BELAY_OK);
     } else if (RC(w, complete(w, &held->handle, NULL, &end), BELAY_OK)) {
+        size_t at = index_of(s->ids, JOBS, held->execution_id);
         OK(w, !end.replayed);
-        atomic_fetch_add(&s->done[index_of(s->ids, JOBS, held->execution_id)], 1);
+        if (OK(w, at < JOBS))
+            atomic_fetch_add(&s->done[at], 1);
         atomic_fetch_sub(&s->left, 1);
     }
 }
@@ -284,6 +289,8 @@ static void strike(struct world *w, pid_t *pids, bool *stopped, struct dice *d)
 {
     unsigned at = roll(d, WORKERS);
 
+    if (pids[at] <= 0) /* it could not be hired */
+        return;
     if (stopped[at]) {
         (void)kill(pids[at], SIGCONT);
         stopped[at] = false;
@@ -294,6 +301,27 @@ static void strike(struct world *w, pid_t *pids, bool *stopped, struct dice *d)
         dismiss(w, pids[at], true);
         pids[at] = 0;
         (void)hire(w, &pids[at]);
+    }
+}
+
+/* When they have something to lose, all of them are killed, and others come. */
+static void strike_all(struct world *w, pid_t *pids)
+{
+    struct belay_execution_stats s = { .size = sizeof(s) };
+    int64_t began = machine_ms();
+
+    while (s.count[BELAY_STATE_ACTIVE] == 0 && OK(w, machine_ms() - began < 20000)) {
+        world_pass(w, 5);
+        (void)RC(w, belay_execution_count(w->use, &s, &w->err), BELAY_OK);
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        if (pids[i] > 0)
+            (void)kill(pids[i], SIGKILL);
+    }
+    for (size_t i = 0; i < WORKERS; i++) {
+        dismiss(w, pids[i], true);
+        pids[i] = 0;
+        (void)hire(w, &pids[i]);
     }
 }
 
@@ -308,6 +336,7 @@ static void killed_and_stopped(struct world *w)
         return;
     for (size_t i = 0; i < WORKERS; i++)
         (void)hire(w, &pids[i]);
+    strike_all(w, pids);
     for (int i = 0; i < BLOWS; i++) {
         world_pass(w, 20 + roll(&d, 60));
         strike(w, pids, stopped, &d);

@@ -429,6 +429,9 @@ void xpolicy_make(struct actor *a, unsigned base, struct xpolicy *out, struct xc
 void xworks_take(struct xcall *c, const struct belay_work *work, size_t n);
 size_t xdo_claim(struct actor *a, struct xpolicy *p,
                  const struct xhandle *out[X_ITEMS]);
+/* Whether a holder was refused, which must be true, or in trouble. */
+bool xrefused(struct xcall *c, const struct xhandle *h, belay_rc rc,
+              const struct belay_error *err);
 belay_rc xdo_renew(struct actor *a, const struct xhandle *h, int64_t ttl_ms);
 void xdo_progress(struct actor *a, const struct xhandle *h);
 void xdo_frames(struct actor *a, const struct xhandle *h);

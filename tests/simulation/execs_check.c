@@ -251,6 +251,10 @@ void xstate_check(struct execs *w, const struct xstate *st)
 {
     const char *fault = st->fault;
 
+    for (size_t i = 0; i < st->n_attempts && !fault; i++) {
+        if (!xrow_at(st, st->attempt[i].execution))
+            fault = "X3: an attempt of an execution that is not there";
+    }
     for (size_t i = 0; i < st->n_rows && !fault; i++)
         fault = row_fault(w, st, &st->row[i]);
     if (!fault)

@@ -30,8 +30,12 @@ const char *xlost_reason(const struct xstate *st, const struct xhandle *h)
 
     if (!r)
         return "gone";
-    if (xis_leased(r))
-        return is_triple(r, h) ? "epoch" : "superseded";
+    if (xis_leased(r)) {
+        bool known = (uint64_t)r->v[EXEC_LEASE + LEASE_TOKEN] == h->token &&
+                     (uint64_t)r->v[EXEC_LEASE + LEASE_ID] == h->lease;
+        bool old = r->v[EXEC_LEASE + LEASE_FENCE] >> 40 != st->epoch;
+        return known && old ? "epoch" : "superseded";
+    }
     if (xis_terminal(r))
         return "terminal";
     if (!is_triple(r, h))

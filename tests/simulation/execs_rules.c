@@ -74,8 +74,8 @@ static void attempt(struct explanation *x, const struct xtry *from, unsigned all
     for (unsigned s = 0; s < XS_STEPS; s++) {
         struct xtry t;
         unsigned first = 0;
-        if ((allowed & MAY(s)) == 0 || (!from->there && s != XS_CREATE) ||
-            (from->there && s == XS_CREATE))
+        if ((allowed & MAY(s)) == 0 || from->there == (s == XS_CREATE) ||
+            (from->to == NULL) != (s == XS_PURGE))
             continue;
         t = *from;
         xstep_take(&t, (enum xstep)s);

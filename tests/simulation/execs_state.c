@@ -105,7 +105,7 @@ static void read_attempt(struct reading *g, const struct row *r)
     struct xstate *st = g->st;
     uint64_t whole = 0;
 
-    if (is_full(g, st->n_attempts, X_ATTEMPTS) || !own(g, column(r, ATTEMPT_EXECUTION)))
+    if (is_full(g, st->n_attempts, X_ATTEMPTS))
         return;
     for (unsigned i = 0; i < ATTEMPT_COLUMNS; i++)
         whole = mix(whole, (uint64_t)value_in(r, i));
@@ -197,7 +197,7 @@ static const struct {
     const struct row_type *type;
     void (*read)(struct reading *g, const struct row *r);
 } readers[] = {
-    { &row_execution, read_execution }, /* first, and so they come */
+    { &row_execution, read_execution }, /* before what is looked up by it */
     { &row_execution_spec, read_spec },
     { &row_execution_end, read_end },
     { &row_execution_progress, read_progress },

@@ -57,10 +57,10 @@ static void draft_needs(const struct op *op, unsigned n, struct drafting *d,
     w->requires = xrequires(w->needs);
     for (unsigned i = 2; i-- > 0;) { /* in any order, and one twice */
         if ((w->needs >> i & 1U) != 0)
-            d->requires[d->s.n_requires++] = capabilities[i];
+        d->requires[d->s.n_requires++] = capabilities[i];
     }
     if (d->s.n_requires == 2)
-        d->requires[d->s.n_requires++] = capabilities[0];
+    d->requires[d->s.n_requires++] = capabilities[0];
     d->s.requires = d->s.n_requires > 0 ? d->requires : NULL;
 }
 
@@ -114,14 +114,13 @@ static void draft_make(struct actor *a, unsigned i, struct drafting *d, struct x
     unsigned n = 100 * (i + 1), key = pick_of(op, n, 7);
     bool keyed = key < COUNT_OF(keys);
     w->body = pick_of(op, n + 1, 8) == 0;
-    struct op fixed = op_of_key(key, w->body);
+    struct op own = { .r = mix(op->r, n) }, fixed = op_of_key(key, w->body);
 
-    if (keyed)
-        op = &fixed;
+    op = keyed ? &fixed : &own;
     d->s = (struct belay_submission){ .size = sizeof(d->s) };
-    unsigned lane = pick_of(op, n % 100 + 2, a->sim->swarm.n_keys);
-    unsigned session = pick_of(op, n % 100 + 3, 4);
-    w->priority = d->s.priority = priorities[pick_of(op, n % 100 + 4, 5)];
+    unsigned lane = pick_of(op, 2, a->sim->swarm.n_keys);
+    unsigned session = pick_of(op, 3, 4);
+    w->priority = d->s.priority = priorities[pick_of(op, 4, 5)];
     d->s.lane = xlane(lane);
     w->lane = xstr(d->s.lane);
     (void)snprintf(d->kind, sizeof(d->kind), "w%zu.%u", a->sim->execs->n_calls, i);
@@ -137,7 +136,8 @@ static void draft_make(struct actor *a, unsigned i, struct drafting *d, struct x
     draft_needs(op, 30, d, w);
     draft_tags(op, 40, d, w);
     if (!keyed && pick_of(op, 50, 8) == 0)
-        d->s.run_at_ms = w->run_at_ms = a->sim->execs->latest_ms + pick_of(op, 51, 3000);
+        d->s.run_at_ms = w->run_at_ms =
+            a->sim->execs->latest_ms + pick_of(op, 51, 3000);
     if (!keyed)
         return;
     d->s.key = keys[key];
@@ -158,9 +158,9 @@ static void check_one(struct xcall *c, size_t i, const struct belay_submitted *o
         violation(w->s, "L9", "submit answered with an execution that never was");
     else if (!out->duplicate && c->created[i] != id)
         violation(w->s, "L9", "submit was acknowledged and it is not there");
-    else if (out->duplicate && (c->created[i] || !seen->spec.key ||
-                                seen->spec.key != c->want[i].key ||
-                                seen->spec.body != c->want[i].body))
+    else if (out->duplicate &&
+             (c->created[i] || !seen->spec.key || seen->spec.key != c->want[i].key ||
+              seen->spec.body != c->want[i].body))
         violation(w->s, "keys", "answered with an execution of another submission");
 }
 

@@ -2,6 +2,7 @@
  * shows the watch whatever passes. */
 #include <stdlib.h>
 
+#include "execs.h"
 #include "nouns.h"
 #include "store/drivers/memory.h"
 #include "store/txn_impl.h"
@@ -55,7 +56,7 @@ static void restart(struct sim *s, struct front *f)
     unsigned slot = 0;
 
     if (s->n_fronts >=
-        FRONTS_MAX - (s->setup->nouns ? 1U : 0U)) /* the last is the audit's */
+        FRONTS_MAX - (is_work(s->setup) ? 1U : 0U)) /* the last is the audit's */
         return;
     while (s->current_front[slot] != f->uid)
         slot++;
@@ -197,6 +198,7 @@ static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
         abort();
     l->front = f;
     l->noun = f->sim->running->actor->noun;
+    l->exec = f->sim->running->actor->exec;
     l->now_ms = now_ms;
     l->plan = *plan;
     l->plan.guards = arena_zalloc(&l->arena, plan->n_guards, sizeof(struct guard));
@@ -220,6 +222,7 @@ static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
 /* Whose commit it is, and the time that its body was told. */
 struct origin {
     struct ncall *noun;
+    struct xcall *exec;
     int64_t now_ms;
 };
 
@@ -233,10 +236,13 @@ static belay_rc commit_now(struct front *f, void *attempt, const struct plan *pl
         return refused(err);
     belay_rc rc = driver_commit(s->memory, attempt, plan, result, err);
     trace(s, "commit", plan->id * 64 + f->uid, (uint64_t)rc * 2 + result->conflict);
-    if (!s->nouns)
+    bool applied = !rc && !result->conflict && plan->n_effects > 0;
+    if (!is_work(s->setup))
         watch_commit(f, plan, result, rc);
-    else if (!rc && !result->conflict && plan->n_effects > 0)
+    else if (applied && s->nouns)
         nouns_commit(s, plan->ns, from.noun, from.now_ms);
+    else if (applied)
+        execs_commit(s, plan->ns, from.exec, from.now_ms);
     return rc;
 }
 
@@ -255,7 +261,7 @@ void deliver_late(struct sim *s, unsigned which)
     s->n_late--;
     if (driver_begin(s->memory, attempt, l->plan.ns, NULL) == BELAY_OK) {
         trace(s, "arrives late", l->plan.id, 0);
-        struct origin from = { l->noun, l->now_ms };
+        struct origin from = { l->noun, l->exec, l->now_ms };
         belay_rc dropped = commit_now(l->front, attempt, &l->plan, from, &result, NULL);
         (void)dropped; /* nobody waits for it */
         driver_end(s->memory, attempt);
@@ -291,6 +297,8 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
     struct actor *a = f->sim->running->actor;
     if (a && a->noun)
         a->noun->run_no = f->sim->nouns->no;
+    if (a && a->exec)
+        a->exec->run_no = f->sim->execs->no;
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }
 
@@ -304,7 +312,7 @@ static belay_rc front_read(struct driver *d, void *attempt, struct read *reads,
         return refused(err);
     belay_rc rc = driver_read(f->sim->memory, inner(attempt), reads, n, a, err);
     trace(f->sim, "read", f->uid, n);
-    for (size_t i = 0; i < n && !rc && !f->sim->nouns; i++)
+    for (size_t i = 0; i < n && !rc && !is_work(f->sim->setup); i++)
         watch_read(f, own->holder, &own->hold_until_us, own->ns, &reads[i]);
     return rc;
 }
@@ -324,6 +332,8 @@ static belay_rc lose(struct front *f, const struct plan *plan,
         a->call->lost++;
     if (a->noun)
         a->noun->lost++;
+    if (a->exec)
+        a->exec->lost++;
     /* What lost the reply is often still there. */
     uint64_t draw = mix(a->op->r, a->n_points);
     if (f->sim->swarm.rate[SIM_OUTAGE] > 0 && draw % 3 == 0)
@@ -354,7 +364,7 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
     struct actor *a = f->sim->running->actor;
     bool before = a->unresolved;
     a->unresolved = true;
-    struct origin from = { a->noun, own->now_ms };
+    struct origin from = { a->noun, a->exec, own->now_ms };
     belay_rc rc = commit_now(f, inner(attempt), plan, from, result, err);
     /* Applied, but not yet answered: others act on it, or this one dies. */
     (void)pass(f, AT_REPLY);
@@ -390,9 +400,12 @@ static belay_rc front_now_ms(struct driver *d, void *attempt, int64_t *out,
 
     (void)err;
     *out = clock.wall_ms(clock.arg);
-    if (body && f->sim->nouns) {
+    if (body && is_work(f->sim->setup)) {
         own->now_ms = space_tell_time(body->space, *out);
-        nouns_time(f->sim, own->now_ms);
+        if (f->sim->nouns)
+            nouns_time(f->sim, own->now_ms);
+        else
+            execs_time(f->sim, own->now_ms);
     }
     (void)txn_thread_swap(body);
     return BELAY_OK;
@@ -451,7 +464,7 @@ struct front *front_open(struct sim *s, unsigned slot)
         .hub = s->memory->hub,
     };
     struct store_options options = {
-        .schema = s->setup->nouns ? &schema_belay : &schema_things,
+        .schema = is_work(s->setup) ? &schema_belay : &schema_things,
         .clock = front_clock(f),
         .random = { .fill = hook_fill, .arg = s },
         .retry = { .max_attempts = s->swarm.max_attempts },

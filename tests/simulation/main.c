@@ -3,7 +3,7 @@
  *     t_sim [--seeds A..B | --seconds S | --replay FILE|FOLDER... | --shrink SEED
  *            | --check-determinism A..B] [--ops N] [--faults all|none|NAME,...]
  *           [--salt N] [--out FILE] [--prune N] [--driver memory|sqlite]
- *           [--nouns] [--verbose] [--progress]
+ *           [--nouns | --executions] [--verbose] [--progress]
  *
  * Prints TAP; exits 1 when a rule was broken.
  */
@@ -42,12 +42,11 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
-            "              --shrink SEED | --check-determinism A..B]\n"
-            "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
-            "             [--out FILE] [--prune N] [--driver memory|sqlite] [--nouns]\n"
-            "             [--verbose]\n");
+    fprintf(stderr, "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
+                    "              --shrink SEED | --check-determinism A..B]\n"
+                    "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
+                    "             [--out FILE] [--prune N] [--driver memory|sqlite]\n"
+                    "             [--nouns | --executions] [--verbose]\n");
     return 2;
 }
 
@@ -94,6 +93,8 @@ static bool parse(struct options *o, int argc, char **argv)
             o->setup.verbose = true;
         } else if (strcmp(argv[i], "--nouns") == 0) {
             o->setup.nouns = true;
+        } else if (strcmp(argv[i], "--executions") == 0) {
+            o->setup.execs = true;
         } else if (strcmp(argv[i], "--progress") == 0) {
             o->progress = true;
         } else if (strcmp(argv[i], "--replay") == 0) {
@@ -107,7 +108,7 @@ static bool parse(struct options *o, int argc, char **argv)
             i++;
         }
     }
-    return true;
+    return !(o->setup.nouns && o->setup.execs);
 }
 
 static void tell_failure(const struct setup *setup)
@@ -116,7 +117,10 @@ static void tell_failure(const struct setup *setup)
            sim.why);
     printf("# again: t_sim%s --seeds %" PRIu64 " --ops %u --salt %" PRIu64
            " --verbose\n",
-           setup->nouns ? " --nouns" : "", setup->seed, setup->ops, setup->salt);
+           setup->nouns   ? " --nouns"
+           : setup->execs ? " --executions"
+                          : "",
+           setup->seed, setup->ops, setup->salt);
 }
 
 static int run_seeds(struct options *o)

@@ -1,6 +1,7 @@
 /* What actors do with ranks, logs, feeds, chunks and wake-ups. */
 #include <stdio.h>
 
+#include "execs.h"
 #include "nouns.h"
 #include "ops.h"
 
@@ -223,10 +224,12 @@ static belay_rc audit_body(struct run *r)
 
 void op_audit(struct actor *a)
 {
-    if (a->sim->nouns) {
+    if (a->sim->nouns)
         nouns_audit(a);
+    if (a->sim->execs)
+        execs_audit(a);
+    if (is_work(a->sim->setup))
         return;
-    }
     belay_rc rc = run_call(a, a->op->number, audit_body, NULL, NULL);
 
     if (rc)

@@ -7,6 +7,7 @@
  *     salt 0                      and turns from this
  *     prune 0                     1: at any time
  *     nouns 1                     inboxes, sessions and blobs; without the line: things
+ *     executions 1                executions, likewise
  *     actors 3 ... fault-steps 99 the numbers of struct swarm, each on its line
  *     rate late 250000            of a million points
  *     op 0 10 hunt 1234567        actor, number, kind, its own randomness

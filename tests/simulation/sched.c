@@ -243,13 +243,14 @@ void turn_run(struct sim *s)
 
 void turn_kill(struct sim *s, struct actor *a)
 {
-    (void)s;
     if (!a->co)
         return;
     a->co->dead = true;
     a->co = NULL;
     a->call = NULL;
     a->noun = NULL;
+    if (a->exec)
+        execs_dead(s, a);
     a->waiting = NULL;
 }
 

@@ -7,6 +7,7 @@
  *   ops_*.c       what actors do
  *   swarm.c       what a seed enables, and its programs
  *   nouns*.c      inboxes, sessions and blobs under another watch (nouns.h)
+ *   execs*.c      executions, likewise (execs.h)
  *   world.c       one schedule from beginning to end
  *   replay.c      schedules as files, shrinking
  *   main.c        the command line
@@ -87,6 +88,24 @@ enum op_kind {
     OP_LOAD,
     OP_SPOIL,
     OP_EPOCH,
+    OP_EXECS, /* from here on: --executions */
+    OP_XSUBMIT = OP_EXECS,
+    OP_XCLAIM,
+    OP_XWORK,
+    OP_XFINISH,
+    OP_XRENEW,
+    OP_XPROGRESS,
+    OP_XFRAMES,
+    OP_XFORGE,
+    OP_XCANCEL,
+    OP_XREPLAY,
+    OP_XPRIORITY,
+    OP_XREVOKE,
+    OP_XTAG,
+    OP_XGRANT,
+    OP_XREDEEM,
+    OP_XTIMERS,
+    OP_XEPOCH,
     OP_KINDS,
     OP_AUDIT = OP_KINDS, /* only at the end */
 };
@@ -159,6 +178,7 @@ struct setup {
     unsigned prune; /* 0 or PRUNE_ANY_TIME */
     bool sqlite;    /* on SQLite in memory, its queue of bodies left aside */
     bool nouns;     /* inboxes, sessions and blobs instead of things */
+    bool execs;     /* executions instead of things */
     bool verbose;
 };
 
@@ -167,6 +187,9 @@ struct front;
 struct actor;
 struct nouns;
 struct ncall;
+struct execs;
+struct xcall;
+struct lane_book;
 
 struct coroutine {
     ucontext_t context;
@@ -197,6 +220,7 @@ struct actor {
     struct feed_pos cursor[2][SPACES_MAX];
     struct call *call;  /* the transaction it is in */
     struct ncall *noun; /* the call of a noun it is in */
+    struct xcall *exec; /* likewise, of executions */
     /* What the read under way should answer, for the body's check (record.c). */
     const struct scan *scan;
     struct mentry want[WANTS_MAX];
@@ -214,6 +238,7 @@ struct front {
     struct sim *sim;
     unsigned uid;
     struct store *store;
+    struct lane_book *lanes; /* of executions */
     int64_t wall_offset_ms;
     int64_t down_until_us; /* nothing gets through before */
     struct {
@@ -314,6 +339,7 @@ struct late {
     struct front *front;
     struct plan plan;
     struct ncall *noun;
+    struct xcall *exec;
     int64_t now_ms;
 };
 
@@ -322,6 +348,7 @@ struct sim {
     struct swarm swarm;
     struct model model;
     struct nouns *nouns; /* NULL without --nouns */
+    struct execs *execs; /* NULL without --executions */
     struct driver *memory;
     int64_t mono_us;
     uint64_t random; /* state of the stores' randomness */
@@ -351,6 +378,12 @@ struct sim {
     size_t n_fired;
     unsigned blobs[SPACES_MAX]; /* bit per blob that was put */
 };
+
+/* Actors call what src/work offers, and the model of things has nothing to do. */
+static inline bool is_work(const struct setup *u)
+{
+    return u->nouns || u->execs;
+}
 
 /* --- chance --- */
 
@@ -483,6 +516,9 @@ op_run op_signal, op_wait, op_chunk, op_blob_put, op_blob_get, op_sweep, op_prun
 op_run op_enqueue, op_claim, op_claim_exact, op_renew, op_abandon, op_forge, op_cancel;
 op_run op_drop, op_list, op_work, op_commit, op_complete, op_retry_turn, op_head;
 op_run op_delete, op_put, op_pin, op_unpin, op_collect, op_load, op_spoil, op_epoch;
+op_run op_xsubmit, op_xclaim, op_xwork, op_xfinish, op_xrenew, op_xprogress, op_xframes;
+op_run op_xforge, op_xcancel, op_xreplay, op_xpriority, op_xrevoke, op_xtag, op_xgrant;
+op_run op_xredeem, op_xtimers, op_xepoch;
 
 /* State predicates of what the operations keep up; called after every commit. */
 void check_invariants(struct sim *s, struct bytes ns);
@@ -495,6 +531,11 @@ enum fault_name swarm_fault(struct sim *s, struct actor *a, enum point at,
 const char *op_name(enum op_kind kind);
 op_run *op_of(enum op_kind kind);
 const char *fault_text(enum fault_name f);
+
+/* --- execs_call.c --- */
+
+/* An actor in a call dies. */
+void execs_dead(struct sim *s, struct actor *a);
 
 /* --- world.c --- */
 

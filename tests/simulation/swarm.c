@@ -58,6 +58,23 @@ static const struct {
     [OP_LOAD]        = { "load",        op_load,        2 },
     [OP_SPOIL]       = { "spoil",       op_spoil,       1 },
     [OP_EPOCH]       = { "epoch",       op_epoch,       1 },
+    [OP_XSUBMIT]     = { "submit",      op_xsubmit,     9 },
+    [OP_XCLAIM]      = { "take",        op_xclaim,      4 },
+    [OP_XWORK]       = { "do_work",     op_xwork,       9 },
+    [OP_XFINISH]     = { "end_attempt", op_xfinish,     6 },
+    [OP_XRENEW]      = { "renew_lease", op_xrenew,      4 },
+    [OP_XPROGRESS]   = { "progress",    op_xprogress,   2 },
+    [OP_XFRAMES]     = { "frames",      op_xframes,     4 },
+    [OP_XFORGE]      = { "forge_handle", op_xforge,     4 },
+    [OP_XCANCEL]     = { "cancel_it",   op_xcancel,     2 },
+    [OP_XREPLAY]     = { "replay_it",   op_xreplay,     4 },
+    [OP_XPRIORITY]   = { "priority",    op_xpriority,   3 },
+    [OP_XREVOKE]     = { "revoke",      op_xrevoke,     4 },
+    [OP_XTAG]        = { "tag",         op_xtag,        2 },
+    [OP_XGRANT]      = { "grant",       op_xgrant,      4 },
+    [OP_XREDEEM]     = { "redeem",      op_xredeem,     4 },
+    [OP_XTIMERS]     = { "timers",      op_xtimers,     6 },
+    [OP_XEPOCH]      = { "raise_epoch", op_xepoch,      1 },
     [OP_AUDIT]       = { "audit",       op_audit,       0 },
 };
 
@@ -128,6 +145,23 @@ static const uint64_t noun_themes[] = {
         KIND(OP_HEAD) | KIND(OP_DELETE),
     KIND(OP_COMMIT) | KIND(OP_PUT) | KIND(OP_PIN) | KIND(OP_UNPIN) | KIND(OP_COLLECT) |
         KIND(OP_LOAD) | KIND(OP_SPOIL),
+};
+
+/* Likewise of executions, counted from their first one on; all of them begin with those
+ * that submit and work. */
+#define XKIND(k) KIND((k)-OP_EXECS)
+#define XUSUAL (XKIND(OP_XSUBMIT) | XKIND(OP_XWORK))
+static const uint64_t exec_themes[] = {
+    XUSUAL | XKIND(OP_XCLAIM) | XKIND(OP_XFINISH) | XKIND(OP_XRENEW) | XKIND(OP_XFORGE),
+    XUSUAL | XKIND(OP_XTIMERS) | XKIND(OP_XRENEW) | XKIND(OP_XCLAIM),
+    XUSUAL | XKIND(OP_XCANCEL) | XKIND(OP_XREPLAY) | XKIND(OP_XPRIORITY) |
+        XKIND(OP_XREVOKE) | XKIND(OP_XTAG) | XKIND(OP_XTIMERS),
+    XUSUAL | XKIND(OP_XGRANT) | XKIND(OP_XREDEEM) | XKIND(OP_XTIMERS) |
+        XKIND(OP_XCANCEL),
+    XUSUAL | XKIND(OP_XFRAMES) | XKIND(OP_XPROGRESS) | XKIND(OP_XFORGE) |
+        XKIND(OP_XREVOKE),
+    XUSUAL | XKIND(OP_XFINISH) | XKIND(OP_XREVOKE) | XKIND(OP_XEPOCH) |
+        XKIND(OP_XREPLAY) | XKIND(OP_XTIMERS),
 };
 
 static void choose_faults(struct sim *s)
@@ -206,21 +240,39 @@ static void write_programs(struct sim *s, unsigned total)
     s->n_actors = s->swarm.n_actors;
 }
 
+/* The kinds of a mode: from the first one to before the last, and its themes. */
+struct kinds {
+    unsigned first, last, usual;
+    const uint64_t *themes;
+    size_t n_themes;
+};
+
+static struct kinds kinds_of(const struct setup *u)
+{
+    if (u->nouns)
+        return (struct kinds){ OP_NOUNS, OP_EXECS, OP_ENQUEUE, noun_themes,
+                               COUNT_OF(noun_themes) };
+    if (u->execs)
+        return (struct kinds){ OP_EXECS, OP_KINDS, OP_XSUBMIT, exec_themes,
+                               COUNT_OF(exec_themes) };
+    return (struct kinds){ 0, OP_NOUNS, OP_RMW, themes, COUNT_OF(themes) };
+}
+
 /* Which kinds, and how often; returns the sum of their weights. */
 static unsigned choose_kinds(struct sim *s)
 {
-    bool nouns = s->setup->nouns;
-    const uint64_t *known = nouns ? noun_themes : themes;
-    size_t n = nouns ? COUNT_OF(noun_themes) : COUNT_OF(themes);
+    struct kinds of = kinds_of(s->setup);
     unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
-    uint64_t theme = draw_of(s, 20) % (2 * n);
-    unsigned total = 0;
+    uint64_t theme = draw_of(s, 20) % (2 * of.n_themes);
+    unsigned total = 0, base = s->setup->execs ? OP_EXECS : 0;
 
     for (unsigned k = 0; k < OP_KINDS; k++) {
         uint64_t d = draw_of(s, 200 + k);
-        bool in_theme = theme < n && (known[theme] >> k & 1U) != 0;
-        bool taken = theme < n ? in_theme : d % rare == 0;
-        taken &= (k >= OP_NOUNS) == nouns;
+        bool own = k >= of.first && k < of.last;
+        bool in_theme =
+            own && theme < of.n_themes && (of.themes[theme] >> (k - base) & 1U) != 0;
+        bool taken = theme < of.n_themes ? in_theme : d % rare == 0;
+        taken &= own;
         s->swarm.weight[k] = taken ? 1 + (unsigned)((d >> 8) % ops[k].most) : 0;
         total += s->swarm.weight[k];
     }
@@ -251,7 +303,7 @@ void swarm_make(struct sim *s)
     w->fault_steps = 200 + draw_of(s, 18) % 3000;
     unsigned total = choose_kinds(s);
     if (total == 0)
-        total = w->weight[s->setup->nouns ? OP_ENQUEUE : OP_RMW] = 1;
+        total = w->weight[kinds_of(s->setup).usual] = 1;
     choose_faults(s);
     write_programs(s, total);
 }

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "execs.h"
 #include "nouns.h"
 #include "store/drivers/memory.h"
 #include "store/drivers/sqlite.h"
@@ -66,12 +67,13 @@ static bool begin(struct sim *s)
 
     model_reset(&s->model);
     nouns_open(s);
+    execs_open(s);
     swarm_make(s);
     /* The first front has no store and no actors: its clock is the driver's. */
     s->fronts[0] = (struct front){ .sim = s };
     s->n_fronts = 1;
     struct driver_config config = {
-        .schema = s->setup->nouns ? &schema_belay : &schema_things,
+        .schema = is_work(s->setup) ? &schema_belay : &schema_things,
         .clock = front_clock(&s->fronts[0]),
         .random = { .fill = world_fill, .arg = s },
     };
@@ -134,6 +136,8 @@ static void audit(struct sim *s)
     s->mono_us += HOLD_MAX_US + 1;
     if (s->nouns)
         nouns_audit_begin(a);
+    if (s->execs)
+        execs_audit_begin(a);
     turn_start(s, a);
     turn_run(s);
 }
@@ -153,9 +157,9 @@ static void finish(struct sim *s)
     }
     if (!s->rule)
         audit(s);
-    for (unsigned i = 0; i < SPACES_MAX && !s->rule && !s->nouns; i++)
+    for (unsigned i = 0; i < SPACES_MAX && !s->rule && !is_work(s->setup); i++)
         watch_space(s, space_bytes(i));
-    if (!s->rule && !s->nouns)
+    if (!s->rule && !is_work(s->setup))
         watch_space(s, bytes_str(SYSTEM_NAMESPACE));
 }
 
@@ -186,6 +190,7 @@ bool world_run(struct sim *s, const struct setup *setup)
     s->running = &s->main;
     drop_late(s);
     nouns_close(s);
+    execs_close(s);
     for (unsigned i = 0; i < s->n_fronts; i++)
         store_close(s->fronts[i].store);
     driver_close(s->memory);

@@ -112,9 +112,7 @@ static inline belay_rc tail(const struct op_call *call, json_t **out,
                                  i % 2 ? "stderr" : "stdout");
         if (item && op_get(call, "text"))
             (void)json_object_set_new(item, "data", json_string(i % 2 ? "e" : "o"));
-        if (!item)
-            rc = err_no_memory(err, "an item");
-        else if (call->follow)
+        if (item && call->follow)
             rc = call->follow->emit(call->follow->arg, item, err);
         else if (json_array_append(items, item))
             rc = err_no_memory(err, "an item");
