@@ -46,11 +46,17 @@ static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits 
 
     for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
         const struct hit *hit = &due->hit[i];
-        if (hit->rows[0] && hit->rows[1])
-            rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms,
-                          c->random + i, events, &count);
-        else
+        struct value key = value_text(hit->member);
+        const struct row *row = NULL;
+        if (!hit->rows[0] || !hit->rows[1]) {
             rc = exec_missing(t, hit->index, hit->member);
+            continue;
+        }
+        /* Read again: what is completed along with the claim was due, too. */
+        rc = txn_get(t, &row_execution, &key, &row);
+        if (rc == BELAY_OK && row)
+            rc = exec_due(t, c->site, row, hit->rows[1], c->now_ms, c->random + i,
+                          events, &count);
     }
     c->moved = due->n > 0;
     c->more = due->n == DUE_PAGE;

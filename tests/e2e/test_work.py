@@ -498,7 +498,7 @@ def _():
 def _():
     at = store()
     go = scratch("go")
-    execution = shell(at, f"until test -e {go}; do echo beat; sleep 0.02; done; echo end")
+    execution = shell(at, f"while echo beat; ! test -e {go}; do sleep 0.02; done; echo end")
     with Worker(at) as worker:
         silent = [socket_of(worker) for _ in range(20)]
         with contextlib.suppress(OSError):

@@ -107,7 +107,8 @@ struct xbatch {
 };
 
 struct xentry { /* of the feed */
-    int64_t pos, at_ms;
+    uint64_t data;
+    int64_t at_ms;
 };
 
 struct xstate {
@@ -285,7 +286,6 @@ struct execs {
     size_t n_ended;
     struct xevent event[X_EVENTS]; /* of the last commit */
     size_t n_events;
-    int64_t feed_pos;  /* up to where it was read */
     int64_t picked_us; /* when somebody who picks has died: what it held is hidden */
     char grant[16][48];
     unsigned grant_worker[16];
@@ -374,7 +374,8 @@ bool xis_eligible(struct execs *w, const struct xrow *r, const struct xcall *c,
 size_t xexpected(struct execs *w, const struct xstate *st, const struct xcall *c,
                  int64_t now_ms, const struct xrow *out[X_ROWS]);
 /* Whether what the commit of a claim took are those. */
-const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms);
+const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms,
+                   uint64_t began);
 /* Nobody else hides anything from those who pick. */
 bool xis_alone(const struct xcall *c);
 
@@ -398,8 +399,10 @@ bool xhas_ended(const struct execs *w, const struct xhandle *h, enum xstep step)
 
 void execs_open(struct sim *s);
 void execs_close(struct sim *s);
-/* After every applied commit. */
-void execs_commit(struct sim *s, struct bytes ns, struct xcall *c, int64_t now_ms);
+/* After every applied commit; its body was told that time, and had begun when the world had
+ * changed so often. */
+void execs_commit(struct sim *s, struct bytes ns, struct xcall *c, int64_t now_ms,
+                  uint64_t began);
 /* A body of the running actor was told the time. */
 void execs_time(struct sim *s, int64_t now_ms);
 
@@ -413,7 +416,7 @@ struct xcall *xcall_begin(struct actor *a, enum xcall_kind kind);
 bool xcall_end(struct xcall *c, belay_rc rc);
 /* Notes an answer that nothing explains. */
 void xcall_refuse(struct xcall *c, belay_rc rc, const struct belay_error *err);
-/* Nothing has changed since the last run of its body began. */
+/* Nobody else has changed anything since the last run of its body began. */
 bool xis_calm(const struct xcall *c);
 /* Whether the call may take several commits. */
 bool xis_many(const struct xcall *c);

@@ -260,12 +260,16 @@ static const char *keys(const struct execs *w, struct xcall *c, int64_t now_ms,
 /* What is older than the retention may go; the newest entries never. */
 static const char *trimmed(const struct execs *w, const struct xcall *c, int64_t now_ms)
 {
-    int64_t first = w->cur->n_feed > 0 ? w->cur->feed[0].pos : INT64_MAX;
+    const struct xstate *o = w->old, *n = w->cur;
+    size_t gone = o->n_feed > n->n_feed ? o->n_feed - n->n_feed : 0;
 
-    for (size_t i = 0; i < w->old->n_feed && w->old->feed[i].pos < first; i++) {
-        if (!c || c->kind != X_TIMERS ||
-            w->old->feed[i].at_ms > now_ms - BELAY_RETENTION_MS)
+    for (size_t i = 0; i < gone; i++) {
+        if (!c || c->kind != X_TIMERS || o->feed[i].at_ms > now_ms - BELAY_RETENTION_MS)
             return "events: forgotten before their time";
+    }
+    for (size_t i = gone; i < o->n_feed; i++) {
+        if (o->feed[i].data != n->feed[i - gone].data)
+            return "events: what was told has changed";
     }
     return NULL;
 }

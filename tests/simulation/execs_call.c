@@ -22,7 +22,7 @@ void execs_open(struct sim *s)
     xstate_clear(w->old);
     xstate_clear(w->cur);
     w->no = 0;
-    w->latest_ms = w->feed_pos = w->picked_us = 0;
+    w->latest_ms = w->picked_us = 0;
     w->n_calls = w->n_seen = w->n_handles = w->n_ended = w->n_events = w->n_grants = 0;
     arena_init(&w->arena);
 }
@@ -81,7 +81,8 @@ static void check_once(struct execs *w, struct xcall *c, size_t granted)
                   belay_error_info((int)c->rc)->name);
 }
 
-void execs_commit(struct sim *s, struct bytes ns, struct xcall *c, int64_t now_ms)
+void execs_commit(struct sim *s, struct bytes ns, struct xcall *c, int64_t now_ms,
+                  uint64_t began)
 {
     struct execs *w = s->execs;
     struct xstate *spare = w->old;
@@ -108,7 +109,7 @@ void execs_commit(struct sim *s, struct bytes ns, struct xcall *c, int64_t now_m
         xstate_check(w, w->cur);
     if (!c || s->rule)
         return;
-    xcomplain(w, xorder(w, c, now_ms));
+    xcomplain(w, xorder(w, c, now_ms, began));
     if (!s->rule)
         check_once(w, c, granted);
 }
@@ -182,7 +183,9 @@ void xcall_refuse(struct xcall *c, belay_rc rc, const struct belay_error *err)
 
 bool xis_calm(const struct xcall *c)
 {
-    return c->lost == 0 && c->run_no == c->actor->sim->execs->no;
+    uint64_t own = xis_many(c) ? 0 : c->changed;
+
+    return c->lost == 0 && c->run_no + own == c->actor->sim->execs->no;
 }
 
 bool xcall_end(struct xcall *c, belay_rc rc)

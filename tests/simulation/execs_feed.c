@@ -60,9 +60,7 @@ void xfeed_read(struct execs *w, struct xstate *st, const struct item *item)
         return;
     }
     st->feed[st->n_feed++] =
-        (struct xentry){ item->number, number_in(item->data, "\"at\":") };
-    if (item->number <= w->feed_pos)
-        return;
-    w->feed_pos = item->number;
-    read_events(w, item->data);
+        (struct xentry){ xtext(item->data), number_in(item->data, "\"at\":") };
+    if (st->n_feed > w->old->n_feed) /* no commit appends and trims */
+        read_events(w, item->data);
 }

@@ -1,6 +1,7 @@
 /* Whose turn it is: by priority, then age, of all that a claim may have. */
 #include "execs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static bool picks(const struct xcall *c)
@@ -102,7 +103,8 @@ static bool was_taken(const struct execs *w, const struct xcall *c, uint64_t id)
     return false;
 }
 
-const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms)
+const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms,
+                   uint64_t began)
 {
     const struct xrow *want[X_ROWS];
     size_t taken = c->kind == X_GRANT ? (size_t)c->steps[XS_SET_ASIDE] : c->n_granted;
@@ -112,9 +114,11 @@ const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms)
     if (taken > c->max)
         return "L8: more than was asked for";
     /* Others have changed something, or hide something: any of them will do. */
-    if (c->lost > 0 || c->run_no + 1 != w->no || !xis_alone(c))
+    if (c->lost > 0 || began + 1 != w->no || !xis_alone(c))
         return NULL;
     size_t n = xexpected(w, w->old, c, now_ms, want);
+    for (size_t i = 0; i < n && w->s->setup->verbose; i++)
+        printf("#   it is the turn of %s\n", want[i]->name);
     if (n != taken)
         return "L12: another number than the rules give";
     for (size_t i = 0; i < n; i++) {

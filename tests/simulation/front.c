@@ -12,6 +12,7 @@ struct sim_attempt {
     int64_t hold_until_us;
     struct bytes ns;
     int64_t now_ms; /* what the body was told; 0: it did not ask */
+    uint64_t began; /* changes of the world until then */
 };
 
 #define OWN_SIZE ((sizeof(struct sim_attempt) + 15) & ~(size_t)15)
@@ -224,6 +225,7 @@ struct origin {
     struct ncall *noun;
     struct xcall *exec;
     int64_t now_ms;
+    uint64_t began;
 };
 
 static belay_rc commit_now(struct front *f, void *attempt, const struct plan *plan,
@@ -242,7 +244,7 @@ static belay_rc commit_now(struct front *f, void *attempt, const struct plan *pl
     else if (applied && s->nouns)
         nouns_commit(s, plan->ns, from.noun, from.now_ms);
     else if (applied)
-        execs_commit(s, plan->ns, from.exec, from.now_ms);
+        execs_commit(s, plan->ns, from.exec, from.now_ms, from.began);
     return rc;
 }
 
@@ -261,7 +263,7 @@ void deliver_late(struct sim *s, unsigned which)
     s->n_late--;
     if (driver_begin(s->memory, attempt, l->plan.ns, NULL) == BELAY_OK) {
         trace(s, "arrives late", l->plan.id, 0);
-        struct origin from = { l->noun, l->exec, l->now_ms };
+        struct origin from = { l->noun, l->exec, l->now_ms, 0 };
         belay_rc dropped = commit_now(l->front, attempt, &l->plan, from, &result, NULL);
         (void)dropped; /* nobody waits for it */
         driver_end(s->memory, attempt);
@@ -298,7 +300,7 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
     if (a && a->noun)
         a->noun->run_no = f->sim->nouns->no;
     if (a && a->exec)
-        a->exec->run_no = f->sim->execs->no;
+        own->began = a->exec->run_no = f->sim->execs->no;
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }
 
@@ -364,7 +366,7 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
     struct actor *a = f->sim->running->actor;
     bool before = a->unresolved;
     a->unresolved = true;
-    struct origin from = { a->noun, a->exec, own->now_ms };
+    struct origin from = { a->noun, a->exec, own->now_ms, own->began };
     belay_rc rc = commit_now(f, inner(attempt), plan, from, result, err);
     /* Applied, but not yet answered: others act on it, or this one dies. */
     (void)pass(f, AT_REPLY);
