@@ -33,7 +33,7 @@ static void renewing_only_prolongs(struct world *w)
     EQ(w, look(w, c.id).lease_expires_at_ms, BELAY_TIME_NONE);
 }
 
-/* L2, X6: over every way a grant can end that lets another follow. */
+/* L2, W6: over every way a grant can end that lets another follow. */
 static void fences_strictly_rise(struct world *w)
 {
     struct belay_retry_policy policy = retry_fixed(9, 1);
@@ -63,7 +63,7 @@ static void fences_strictly_rise(struct world *w)
         w->use = i % 2 ? w->b : w->a;
     }
     struct belay_execution e = look(w, id);
-    EQ(w, e.attempts, 6); /* grants minus resumes (X3) */
+    EQ(w, e.attempts, 6); /* grants minus resumes (W3) */
     EQ(w, e.fence, 10);
     EQ(w, e.replays, 2);
 }
@@ -229,7 +229,7 @@ static void replay_begins_anew(struct world *w)
     WHY(w, belay_execution_replay(w->use, id, "r", &w->err), BELAY_WRONG_STATE,
         "replays");
     EQ(w, look(w, id).attempts, 2 * (BELAY_MAX_REPLAYS + 1));
-    EQ(w, completions_of(w, id), BELAY_MAX_REPLAYS + 1); /* X5 */
+    EQ(w, completions_of(w, id), BELAY_MAX_REPLAYS + 1); /* W5 */
 }
 
 static void revoking_one_lease(struct world *w)

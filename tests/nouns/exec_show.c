@@ -223,7 +223,7 @@ const char *all_of(struct world *w, const char *id)
     struct belay_attempts all = attempts(w, id);
     const char *out = execution_text(w, &e);
 
-    EQ(w, (int64_t)all.n, e.attempts); /* X3 */
+    EQ(w, (int64_t)all.n, e.attempts); /* W3 */
     for (size_t i = 0; i < all.n; i++)
         out = text(w, "%s%s", out, attempt_text(w, id, &all.items[i]));
     out = text(w, "%s\n  result %s", out, result_of(w, id));

@@ -76,7 +76,7 @@ static void judge(struct world *w, const char *const *ids, size_t n)
         unsigned failed = w->t->failed;
         EQ(w, e.state, BELAY_STATE_COMPLETED);
         EQ(w, t->completions, 1);
-        EQ(w, e.fence, t->acquired + t->reclaimed); /* X6: one for every grant */
+        EQ(w, e.fence, t->acquired + t->reclaimed); /* W6: one for every grant */
         EQ(w, e.reclaims, t->reclaimed);
         OK(w, e.attempts >= 1 + e.retries + e.reclaims);
         OK(w, e.attempts <= e.fence);
