@@ -1,6 +1,6 @@
 /* exec.pg - executions on PostgreSQL, claimed and completed by 100 in 4 callers, each
  * completing together with its next claim: executions a second, against what pg-boss
- * drains at its best.  ratio_c1: one by one, a claim and a completion, in one caller,
+ * drains at its best.  ratio_c1: one by one, likewise, in one caller,
  * against pg-boss the same way.
  *
  *     --peer pg-boss=JOBS_PER_S --peer pg-boss-c1=JOBS_PER_S
@@ -25,7 +25,9 @@ struct rates {
 static bool measure(struct rates *r, unsigned i, const struct bench_pg *pg,
                     struct belay *b, bool smoke)
 {
-    const struct bench_drain one = { .b = b, .lane = "mail", .callers = 1, .batch = 1 };
+    const struct bench_drain one = {
+        .b = b, .lane = "mail", .callers = 1, .batch = 1, .next = true
+    };
     const struct bench_drain batch = {
         .b = b, .lane = "mail", .callers = CALLERS, .batch = BATCH, .next = true
     };

@@ -26,7 +26,9 @@ struct rates {
 static bool measure(struct rates *r, unsigned i, const struct bench_vk *vk,
                     struct belay *b, bool smoke)
 {
-    const struct bench_drain one = { .b = b, .lane = "mail", .callers = 1, .batch = 1 };
+    const struct bench_drain one = {
+        .b = b, .lane = "mail", .callers = 1, .batch = 1, .next = true
+    };
     const struct bench_drain batch = {
         .b = b, .lane = "mail", .callers = CALLERS, .batch = BATCH, .next = true
     };

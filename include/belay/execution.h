@@ -433,10 +433,10 @@ BELAY_API BELAY_MUST_USE belay_rc belay_execution_append_frames(
 
 struct belay_completion {
     uint32_t size;
+    bool result_is_json;
     const struct belay_handle *handle;
     const void *result; /* NULL: none */
     size_t result_len;
-    bool result_is_json;
 };
 
 struct belay_failure {

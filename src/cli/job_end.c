@@ -68,7 +68,6 @@ struct ending job_judge(struct run *r, int code, int status, bool is_stopped)
 struct result {
     struct bytes bytes;
     bool is_json;
-    json_t *parsed;
 };
 
 static struct result result_of(struct run *r)
@@ -86,8 +85,8 @@ static struct result result_of(struct run *r)
     return out;
 }
 
-/* Completes, and claims the next job with it where *next is not NULL.  Without one it is
- * let go. */
+/* Completes, and claims the next job with it where *next is not NULL and has none yet.
+ * Without one it is let go. */
 static belay_rc complete(struct run *r, struct haul **next, struct belay_error *err)
 {
     struct belay_claim_policy policy = worker_policy(r->worker, 1);
@@ -100,14 +99,12 @@ static belay_rc complete(struct run *r, struct haul **next, struct belay_error *
         .result_is_json = result.is_json,
     };
     struct belay_ended ended = { .code = BELAY_OK };
-    struct haul *h = *next;
+    struct haul *h = *next && (*next)->works.n == 0 ? *next : NULL;
 
     belay_rc rc = belay_execution_complete(
         r->worker->belay, &item, 1, h ? &policy : NULL, h ? &h->arena : &r->arena,
         &ended, h ? &h->works : NULL, err);
-    if (rc == BELAY_OK && h && h->works.n > 0) {
-        /* taken: what became of the item does not change that */
-    } else {
+    if (h && (rc != BELAY_OK || h->works.n == 0)) {
         haul_release(h);
         *next = NULL;
     }

@@ -147,6 +147,8 @@ static bool watch_once(struct worker *w, struct place *at, struct belay_arena *a
     if (rc == BELAY_CANCELLED)
         return false;
     if (rc) {
+        if (!worker_may_retry(rc)) /* the place itself may be what is wrong */
+            at->cursor[0] = '\0';
         worker_rest(w, &w->watcher, worker_now(w) + RETRY_US);
         return true;
     }

@@ -29,6 +29,7 @@ struct scan {
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;
+    unsigned hints; /* bit per fetch: its rows are not guarded, as by txn_peek */
 };
 
 struct hit {

@@ -129,7 +129,8 @@ MUST_USE belay_rc txn_rank_move(struct txn *t, struct bytes index, int64_t old_r
 MUST_USE belay_rc txn_rank_remove(struct txn *t, struct bytes index, int64_t old_rank,
                                   struct bytes member);
 
-/* Members in order; the rows they name are guarded as if by txn_get. */
+/* Members in order; the rows they name are guarded as if by txn_get, or looked at as if by
+ * txn_peek where the scan says so. */
 MUST_USE belay_rc txn_scan(struct txn *t, const struct scan *scan, struct hits *out);
 
 /* The same, and hides the members from other pickers until this run of the body ends.

@@ -88,13 +88,19 @@ static belay_rc check_scan(struct txn *t, const struct scan *s)
     return BELAY_OK;
 }
 
-/* Replaces the rows of a hit by what this body makes of them, and guards them. */
+/* Replaces the rows of a hit by what this body makes of them, and guards them, unless they
+ * are only hints. */
 static belay_rc guard_hit(struct txn *t, const struct scan *s, struct hit *hit)
 {
     for (size_t i = 0; i < s->n_fetch; i++) {
         struct row_ref ref;
         struct txn_row *r;
         belay_rc rc = fetch_ref(&ref, &s->fetch[i], hit->member, t->arena, &t->err);
+        if (!rc && ((s->hints >> i) & 1)) {
+            r = txn_find_row(t, &ref);
+            hit->rows[i] = r ? r->cur : hit->rows[i];
+            continue;
+        }
         if (!rc)
             rc = txn_remember(t, &ref, hit->rows[i], &r);
         if (rc)

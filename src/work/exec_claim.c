@@ -13,8 +13,8 @@
 void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS])
 {
     c->now_ms = now_ms;
-    c->fetch[0] = (struct fetch){ .type = &row_execution };
-    c->fetch[1] = (struct fetch){ .type = &row_execution_spec };
+    c->fetch[CLAIM_ROW] = (struct fetch){ .type = &row_execution };
+    c->fetch[CLAIM_SPEC] = (struct fetch){ .type = &row_execution_spec };
     c->due_indexes[0] = bytes_str(DELAYED_INDEX);
     c->due_indexes[1] = bytes_str(GRANTED_INDEX);
     c->due_indexes[2] = bytes_str(LEASED_INDEX);
@@ -23,7 +23,8 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                     .max_rank = now_ms,
                                     .limit = DUE_PAGE,
                                     .fetch = c->fetch,
-                                    .n_fetch = COUNT_OF(c->fetch) };
+                                    .n_fetch = COUNT_OF(c->fetch),
+                                    .hints = CLAIM_HINTS };
     out[CLAIM_ROSTERS] = (struct scan){ .indexes = c->view.rosters,
                                         .n_indexes = c->view.n_rosters,
                                         .limit = ROUTES_MAX };
@@ -34,7 +35,8 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                       .limit = c->max,
                                       .pick = true,
                                       .fetch = c->fetch,
-                                      .n_fetch = COUNT_OF(c->fetch) };
+                                      .n_fetch = COUNT_OF(c->fetch),
+                                      .hints = CLAIM_HINTS };
 }
 
 /* L7: decided from the rows as they are guarded, not from where they stand. */
@@ -92,9 +94,12 @@ static belay_rc take_candidates(struct txn *t, struct claiming *c,
         if (!is_readable(t, hit)) {
             c->skipped++;
         } else if (is_too_late(hit->rows[0], c->now_ms)) {
-            c->moved = true;
+            /* One that this body has ended can be shown at another rank, where somebody
+             * else has put it since: nothing moves then, and the commit will conflict. */
+            int64_t expired = count.expired;
             rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random,
                           events, &count);
+            c->moved = c->moved || count.expired > expired;
         } else {
             rc = take(t, c, hit->rows[0], hit->rows[1], events, &taken);
             *io_taken += taken;

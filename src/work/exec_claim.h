@@ -11,6 +11,11 @@
 
 enum { CLAIM_DUE, CLAIM_ROSTERS, CLAIM_READY, CLAIM_SCANS };
 
+/* What is fetched with a candidate.  What was submitted does not change but for its tags,
+ * which decide nothing here, so the spec is a hint: guarding it would cost a lock each. */
+enum { CLAIM_ROW, CLAIM_SPEC, CLAIM_FETCHES };
+#define CLAIM_HINTS (1U << CLAIM_SPEC)
+
 struct claiming {
     /* What is asked. */
     const struct exec_site *site;
@@ -27,7 +32,7 @@ struct claiming {
     struct lane_view view;
 
     /* Of one run of the body. */
-    struct fetch fetch[2];
+    struct fetch fetch[CLAIM_FETCHES];
     struct bytes due_indexes[3];
     int64_t now_ms, epoch;
 

@@ -52,7 +52,8 @@ belay_rc exec_hold(struct txn *t, const struct exec *e, const struct exec_handle
         struct lease lease = lease_of(e->row, EXEC_LEASE);
         struct lease_proof proof = { .token = h->attempt_id, .id = h->lease_id };
         reason = lease_lost_reason(&lease, &proof, epoch);
-        if (!reason && lease.fence != h->fence)
+        if (!reason && (lease.fence != h->fence ||
+                        h->attempt != exec_i64(e, EXEC_ATTEMPTS, 0) - 1))
             reason = "superseded";
     }
     if (!reason)

@@ -107,7 +107,7 @@ struct xbatch {
 };
 
 struct xentry { /* of the feed */
-    uint64_t data;
+    size_t len;
     int64_t at_ms;
 };
 
@@ -241,7 +241,7 @@ struct xcall {
     unsigned tag[X_TAGS];       /* number of the value; 0: as it is, 9: to remove */
 
     /* How it went. */
-    uint64_t first_no, run_no;
+    uint64_t begun_step, run_no;
     int64_t now_ms; /* what its bodies were told last; 0: nothing */
     unsigned lost, changed, grants;
     bool returned;
@@ -286,7 +286,8 @@ struct execs {
     size_t n_ended;
     struct xevent event[X_EVENTS]; /* of the last commit */
     size_t n_events;
-    int64_t picked_us; /* when somebody who picks has died: what it held is hidden */
+    int64_t picked_us;    /* when somebody who picks has died: what it held is hidden */
+    uint64_t picked_step; /* when somebody who picks has ended */
     char grant[16][48];
     unsigned grant_worker[16];
     size_t n_grants;
@@ -342,7 +343,8 @@ struct xtry {
     const struct xstate *st; /* before the commit */
     const struct xseen *seen;
     int64_t now_ms;
-    const char *complaint; /* why it may not be taken */
+    const char *complaint; /* why it may not be taken: the first, and how many */
+    unsigned n_complaints;
     struct xevent event[4];
     size_t n_events;
     struct xattempt archived;
@@ -376,7 +378,9 @@ size_t xexpected(struct execs *w, const struct xstate *st, const struct xcall *c
 /* Whether what the commit of a claim took are those. */
 const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms,
                    uint64_t began);
-/* Nobody else hides anything from those who pick. */
+/* Whether it shows what others do not have in hand, and hides what it has. */
+bool xpicks(const struct xcall *c);
+/* Nobody else has hidden anything since it began. */
 bool xis_alone(const struct xcall *c);
 
 /* --- execs_handles.c --- */

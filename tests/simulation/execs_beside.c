@@ -33,15 +33,15 @@ static const char *attempts_of(const struct execs *w, const struct xtry *t)
         if (a->execution != t->row.id || xattempt_at(w->old, a->execution, a->index))
             continue;
         if (!t->archives || found)
-            return "X3: an attempt came to the archive that is not over";
+            return "W3: an attempt came to the archive that is not over";
         found = true;
         if (a->index != want->index || a->id != want->id || a->type != want->type ||
             a->end != want->end || a->worker != want->worker ||
             a->fence != want->fence || a->started_ms != want->started_ms ||
             a->ended_ms != want->ended_ms)
-            return "X3: the archive tells of another attempt";
+            return "W3: the archive tells of another attempt";
     }
-    return found == t->archives ? NULL : "X3: an attempt was lost";
+    return found == t->archives ? NULL : "W3: an attempt was lost";
 }
 
 static bool has_batch(const struct xstate *st, uint64_t session, uint64_t source)
@@ -71,7 +71,7 @@ static const char *batch_of(const struct execs *w, const struct xtry *t)
         return NULL;
     return has_batch(w->cur, (uint64_t)t->row.v[EXEC_SESSION], source_of(&t->row))
                ? NULL
-               : "X4: it ended and its session was not told";
+               : "W4: it ended and its session was not told";
 }
 
 static const char *end_of(const struct execs *w, const struct xtry *t)
@@ -82,9 +82,9 @@ static const char *end_of(const struct execs *w, const struct xtry *t)
         return NULL;
     bool changed = n->ends != (o ? o->ends : 0) || n->end_ver != (o ? o->end_ver : 0);
     if (t->end_class && (n->ends != 1 || n->end_class != t->end_class || !changed))
-        return "X4: how it failed is not told";
+        return "W4: how it failed is not told";
     if (changed && n->ends == 1 && n->end_fence != n->v[EXEC_LEASE + LEASE_FENCE])
-        return "X4: the end that is told is another grant's";
+        return "W4: the end that is told is another grant's";
     return NULL;
 }
 
@@ -110,17 +110,17 @@ static const char *history(const struct execs *w, bool *changed)
         const struct xattempt *a = &o->attempt[i];
         const struct xattempt *b = xattempt_at(n, a->execution, a->index);
         if (!b && xrow_at(n, a->execution))
-            return "X3: an attempt is gone";
+            return "W3: an attempt is gone";
         if (b && b->whole != a->whole)
-            return "X3: the archive has changed";
+            return "W3: the archive has changed";
     }
     for (size_t i = 0; i < o->n_batches; i++) {
         if (!has_batch(n, o->batch[i].session, o->batch[i].source))
-            return "X4: a batch is gone";
+            return "W4: a batch is gone";
     }
     for (size_t i = 0; i < o->n_routes; i++) {
         if (i >= n->n_routes)
-            return "X1: a route is gone";
+            return "W1: a route is gone";
     }
     for (size_t i = 0; i < w->n_events; i++) {
         const struct xrow *a = xrow_at(o, w->event[i].execution);
@@ -149,7 +149,7 @@ static const char *batches(const struct execs *w)
                     source_of(r) == b->source;
         }
         if (!known)
-            return "X4: a session was told of an end that was none";
+            return "W4: a session was told of an end that was none";
     }
     return NULL;
 }
@@ -192,7 +192,7 @@ static const char *progress(const struct execs *w, const struct xcall *c, bool *
         if (!h || h->execution != n->id || !xholds(w->old, h))
             return "L4: progress of who does not hold it";
         if (n->progress_fence != h->fence)
-            return "X2: progress of another grant";
+            return "W2: progress of another grant";
     }
     return NULL;
 }
@@ -268,7 +268,8 @@ static const char *trimmed(const struct execs *w, const struct xcall *c, int64_t
             return "events: forgotten before their time";
     }
     for (size_t i = gone; i < o->n_feed; i++) {
-        if (o->feed[i].data != n->feed[i - gone].data)
+        if (o->feed[i].len != n->feed[i - gone].len ||
+            o->feed[i].at_ms != n->feed[i - gone].at_ms)
             return "events: what was told has changed";
     }
     return NULL;

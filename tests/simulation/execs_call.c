@@ -23,6 +23,7 @@ void execs_open(struct sim *s)
     xstate_clear(w->cur);
     w->no = 0;
     w->latest_ms = w->picked_us = 0;
+    w->picked_step = 0;
     w->n_calls = w->n_seen = w->n_handles = w->n_ended = w->n_events = w->n_grants = 0;
     arena_init(&w->arena);
 }
@@ -41,8 +42,8 @@ void execs_close(struct sim *s)
 void xcomplain(struct execs *w, const char *complaint)
 {
     static const char *const rules[] = {
-        "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8",     "L9",   "L12",    "X1",
-        "X2", "X3", "X4", "X5", "X6", "V1", "E4", "frames", "keys", "events", "model",
+        "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8",     "L9",   "L12",    "W1",
+        "W2", "W3", "W4", "W5", "W6", "V1", "E4", "frames", "keys", "events", "model",
     };
 
     if (!complaint)
@@ -126,7 +127,7 @@ void execs_time(struct sim *s, int64_t now_ms)
 
 void execs_dead(struct sim *s, struct actor *a)
 {
-    if (a->exec && (xis_many(a->exec) && a->exec->kind != X_TIMERS))
+    if (xpicks(a->exec))
         s->execs->picked_us = s->mono_us;
     a->exec = NULL;
 }
@@ -156,7 +157,9 @@ struct xcall *xcall_begin(struct actor *a, enum xcall_kind kind)
     struct execs *w = a->sim->execs;
     struct xcall *c = &w->call[w->n_calls++];
 
-    *c = (struct xcall){ .kind = kind, .actor = a, .first_no = w->no, .run_no = w->no };
+    *c = (struct xcall){
+        .kind = kind, .actor = a, .begun_step = a->sim->step, .run_no = w->no
+    };
     a->exec = c;
     trace(a->sim, kinds[kind], a->id, w->no);
     return c;
@@ -196,6 +199,8 @@ bool xcall_end(struct xcall *c, belay_rc rc)
         return false;
     c->actor->exec = NULL;
     c->returned = true;
+    if (xpicks(c))
+        s->execs->picked_step = s->step;
     c->rc = rc;
     trace(s, "returned", c->actor->id, (uint64_t)rc);
     if (s->rule)

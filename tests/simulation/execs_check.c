@@ -27,21 +27,21 @@ static const char *rank_fault(const struct xrow *r)
     case XP_READY:
         return rank == r->v[EXEC_CREATED_AT_MS] - r->v[EXEC_PRIORITY] * ORDER_STEP
                    ? NULL
-                   : "X1: ready at another rank than its priority and age give";
+                   : "W1: ready at another rank than its priority and age give";
     case XP_GRANTED:
-        return rank == r->v[EXEC_GRANT_UNTIL_MS] ? NULL : "X1: granted at another rank";
+        return rank == r->v[EXEC_GRANT_UNTIL_MS] ? NULL : "W1: granted at another rank";
     case XP_DELAYED:
-        return rank == r->v[EXEC_DELAY_UNTIL_MS] ? NULL : "X1: delayed to another time";
+        return rank == r->v[EXEC_DELAY_UNTIL_MS] ? NULL : "W1: delayed to another time";
     case XP_LEASED:
         return rank <= earliest(r) ? NULL : "L7: it is looked at too late";
     case XP_DONE:
         return rank == r->v[EXEC_FINISHED_AT_MS] + r->v[EXEC_RETENTION_MS]
                    ? NULL
-                   : "X1: kept for another time than its retention";
+                   : "W1: kept for another time than its retention";
     case XP_NOWHERE:
         break;
     }
-    return "X1: a vector that no step leads to";
+    return "W1: a vector that no step leads to";
 }
 
 static const char *place_fault(const struct xrow *r)
@@ -50,17 +50,17 @@ static const char *place_fault(const struct xrow *r)
     bool timed = r->v[EXEC_DEADLINE_AT_MS] != XNULL && !xis_terminal(r);
 
     if (r->place.n != 1)
-        return "X1: not in exactly one scheduling index";
+        return "W1: not in exactly one scheduling index";
     if (r->place.index != xindex_of(r))
-        return "X1: in another index than its vector says";
+        return "W1: in another index than its vector says";
     if (r->place.rank != r->v[EXEC_RANK])
-        return "X1: at another rank than its row says";
+        return "W1: at another rank than its row says";
     if (!stands(&r->lost, lost, r->v[EXEC_LOST_AT_MS]))
-        return "X1: listed as lost and it is not, or the other way round";
+        return "W1: listed as lost and it is not, or the other way round";
     if (!stands(&r->deadline, timed, r->v[EXEC_DEADLINE_AT_MS]))
-        return "X1: its deadline is not listed, or one that it does not have";
+        return "W1: its deadline is not listed, or one that it does not have";
     if (!stands(&r->listed, true, r->v[EXEC_CREATED_AT_MS]))
-        return "X1: not in the list of all";
+        return "W1: not in the list of all";
     return rank_fault(r);
 }
 
@@ -72,30 +72,30 @@ static const char *vector_fault(const struct xrow *r)
 
     for (unsigned i = EXEC_PHASE; i <= EXEC_ATTEMPT_STATE; i++) {
         if (r->v[i] < 0)
-            return "X1: a vector that no step leads to";
+            return "W1: a vector that no step leads to";
     }
     if (r->v[EXEC_STATE] != xderive(r))
         return "V1: the public state is not the one that follows from its vector";
     if (terminal != (r->v[EXEC_OUTCOME] != BELAY_TERMINAL_NONE) ||
         terminal != (r->v[EXEC_FINISHED_AT_MS] != XNULL))
-        return "X5: ended without an outcome and a time, or the other way round";
+        return "W5: ended without an outcome and a time, or the other way round";
     if (terminal && r->v[EXEC_OWNERSHIP] != BELAY_UNOWNED)
-        return "X5: ended and still owned";
+        return "W5: ended and still owned";
     if (xis_leased(r) != (r->v[EXEC_ATTEMPT_STATE] == BELAY_RUNNING_ATTEMPT))
-        return "X2: leased and not running, or the other way round";
+        return "W2: leased and not running, or the other way round";
     if (xis_leased(r) &&
         (r->v[EXEC_PHASE] != BELAY_PHASE_ACTIVE ||
          r->v[EXEC_LEASE + LEASE_TOKEN] == XNULL ||
          r->v[EXEC_LEASE + LEASE_ID] == XNULL || r->v[EXEC_LEASE + LEASE_FENCE] <= 0))
-        return "X2: leased to nobody";
+        return "W2: leased to nobody";
     bool lost = r->v[EXEC_OWNERSHIP] == BELAY_LEASE_EXPIRED_RECLAIMABLE ||
                 r->v[EXEC_OWNERSHIP] == BELAY_LEASE_REVOKED;
     if (lost != (r->v[EXEC_LOST_AT_MS] != XNULL))
-        return "X1: lost without a time, or the other way round";
+        return "W1: lost without a time, or the other way round";
     return NULL;
 }
 
-/* Rows 0 to attempts-1; the last one may be in the execution's own row (X3). */
+/* Rows 0 to attempts-1; the last one may be in the execution's own row (W3). */
 static const char *attempts_fault(const struct xstate *st, const struct xrow *r)
 {
     int64_t n = 0, attempts = r->v[EXEC_ATTEMPTS], fence = 0;
@@ -108,32 +108,32 @@ static const char *attempts_fault(const struct xstate *st, const struct xrow *r)
             continue;
         n++;
         if (a->index < 0 || a->index >= attempts)
-            return "X3: an attempt that was not counted";
+            return "W3: an attempt that was not counted";
         if (a->end == xstr("started"))
-            return "X3: an attempt in the archive still runs";
+            return "W3: an attempt in the archive still runs";
         if (a->fence <= fence && a->index > 0)
-            return "X6: fences of attempts do not rise";
+            return "W6: fences of attempts do not rise";
         fence = a->fence;
     }
     if (n != attempts && n != attempts - 1)
-        return "X3: attempts do not add up";
+        return "W3: attempts do not add up";
     if (n == attempts && xis_leased(r))
-        return "X3: the attempt that runs is in the archive";
+        return "W3: the attempt that runs is in the archive";
     if (n != attempts && again)
-        return "X3: another attempt follows one that is not in the archive";
+        return "W3: another attempt follows one that is not in the archive";
     return NULL;
 }
 
 static const char *counts_fault(const struct xrow *r, const struct xwant *spec)
 {
     if (r->v[EXEC_RETRIES] > spec->max_retries)
-        return "X5: more retries than its policy allows";
+        return "W5: more retries than its policy allows";
     if (r->v[EXEC_RECLAIMS] > spec->max_reclaims)
-        return "X5: more reclaims than its policy allows";
+        return "W5: more reclaims than its policy allows";
     if (r->v[EXEC_REPLAYS] > BELAY_MAX_REPLAYS)
-        return "X5: replayed too often";
+        return "W5: replayed too often";
     if (r->v[EXEC_ATTEMPTS] < r->v[EXEC_RETRIES] + r->v[EXEC_RECLAIMS])
-        return "X3: more losses than attempts";
+        return "W3: more losses than attempts";
     return NULL;
 }
 
@@ -164,20 +164,20 @@ static const char *spec_fault(const struct xstate *st, const struct xrow *r,
     uint64_t tags = tags_of(spec, &bits);
 
     if (r->specs != 1)
-        return "X1: what was submitted is missing";
+        return "W1: what was submitted is missing";
     if (r->requires != spec->requires || r->key != spec->key)
         return "L9: other work than was submitted";
     if (r->tags != tags || r->tag_ranks != bits || r->tag_ranks_wrong > 0)
-        return "X1: its tags and their indexes do not agree";
+        return "W1: its tags and their indexes do not agree";
     for (size_t i = 0; i < st->n_routes; i++) {
         const struct xroute *o = &st->route[i];
         if (o->lane == (uint64_t)r->v[EXEC_LANE] &&
             o->route == (uint64_t)r->v[EXEC_ROUTE])
         return o->requires == r->requires && o->listed == 1
                    ? NULL
-                   : "X1: its route is another one, or not listed";
+                   : "W1: its route is another one, or not listed";
     }
-    return "X1: its route is not there";
+    return "W1: its route is not there";
 }
 
 /* --- all of them --- */
@@ -195,7 +195,7 @@ static const char *row_fault(struct execs *w, const struct xstate *st,
     if ((fault = attempts_fault(st, r)) || (fault = counts_fault(r, &seen->spec)))
         return fault;
     if (r->ends > 0 && r->v[EXEC_ATTEMPT_STATE] == BELAY_PENDING_REPLAY_ATTEMPT)
-        return "X5: replayed and the end before is still told";
+        return "W5: replayed and the end before is still told";
     return spec_fault(st, r, &seen->spec);
 }
 
@@ -222,16 +222,16 @@ static const char *grants_fault(const struct xstate *st)
         bool has = r->v[EXEC_GRANT] != XNULL;
         if (has != (r->v[EXEC_GRANT_UNTIL_MS] != XNULL) ||
             has != (r->v[EXEC_GRANT_WORKER] != XNULL))
-            return "X1: half a grant";
+            return "W1: half a grant";
         if (!has)
             continue;
         const struct xgrant *g = xgrant_at(st, (uint64_t)r->v[EXEC_GRANT]);
         if (!g || g->execution != r->id || g->until_ms != r->v[EXEC_GRANT_UNTIL_MS] ||
             g->worker != (uint64_t)r->v[EXEC_GRANT_WORKER])
-            return "X1: a grant without its row";
+            return "W1: a grant without its row";
         granted++;
     }
-    return granted == st->n_grants ? NULL : "X1: a grant of nothing";
+    return granted == st->n_grants ? NULL : "W1: a grant of nothing";
 }
 
 static const char *keys_fault(const struct xstate *st)
@@ -253,7 +253,7 @@ void xstate_check(struct execs *w, const struct xstate *st)
 
     for (size_t i = 0; i < st->n_attempts && !fault; i++) {
         if (!xrow_at(st, st->attempt[i].execution))
-            fault = "X3: an attempt of an execution that is not there";
+            fault = "W3: an attempt of an execution that is not there";
     }
     for (size_t i = 0; i < st->n_rows && !fault; i++)
         fault = row_fault(w, st, &st->row[i]);

@@ -140,7 +140,7 @@ static void forget_all(struct actor *a)
     if (w->cur->n_rows + w->cur->n_attempts + w->cur->n_heads + w->cur->n_keys +
             w->cur->n_grants >
         0)
-        violation(a->sim, "X5", "something is left when everything is over");
+        violation(a->sim, "W5", "something is left when everything is over");
 }
 
 /* A process of its own, whose clock is right: it agrees with the latest time that the

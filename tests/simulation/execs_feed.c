@@ -60,7 +60,7 @@ void xfeed_read(struct execs *w, struct xstate *st, const struct item *item)
         return;
     }
     st->feed[st->n_feed++] =
-        (struct xentry){ xtext(item->data), number_in(item->data, "\"at\":") };
+        (struct xentry){ item->data.len, number_in(item->data, "\"at\":") };
     if (st->n_feed > w->old->n_feed) /* no commit appends and trims */
         read_events(w, item->data);
 }

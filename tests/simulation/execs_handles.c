@@ -14,7 +14,8 @@ bool xholds(const struct xstate *st, const struct xhandle *h)
 {
     const struct xrow *r = xrow_at(st, h->execution);
 
-    return r && xis_leased(r) && is_triple(r, h) && h->fence >> 40 == st->epoch;
+    return r && xis_leased(r) && is_triple(r, h) && h->fence >> 40 == st->epoch &&
+           h->attempt == r->v[EXEC_ATTEMPTS] - 1;
 }
 
 bool xwas_last(const struct xstate *st, const struct xhandle *h)
@@ -151,7 +152,7 @@ const struct xhandle *xhandle_forged(struct actor *a, const struct xhandle *h,
 
     if (handle_decode(&h->h, &said, &err))
         abort();
-    switch (how % 5) {
+    switch (how % 6) {
     case 0:
         said.lease_id = other_text(w, said.lease_id);
         break;
@@ -163,6 +164,9 @@ const struct xhandle *xhandle_forged(struct actor *a, const struct xhandle *h,
         break;
     case 3:
         said.fence = said.fence > 1 ? said.fence - 1 : 5;
+        break;
+    case 4: /* the same in all that is secret */
+        said.attempt += said.attempt > 0 && (how & 8U) != 0 ? -1 : 1;
         break;
     default:
         if (other)

@@ -35,7 +35,7 @@ void xretry(struct xtry *t, int class_no)
     int64_t *v = t->row.v, delay = s->retry_ms, least;
 
     xobject(t, !xmay_retry(t, class_no),
-            "X5: tried again although its policy does not");
+            "W5: tried again although its policy does not");
     for (int64_t i = 0; i < v[EXEC_RETRIES] && !s->fixed; i++)
         delay *= 3; /* the multiplier of all who submit */
     if (!s->fixed && delay > s->retry_longest_ms)
@@ -73,7 +73,7 @@ void xhold_retry(struct xtry *t)
 void xhold_fail(struct xtry *t)
 {
     holder(t);
-    xobject(t, xmay_retry(t, t->c->failure_class), "X5: its policy allows another try");
+    xobject(t, xmay_retry(t, t->c->failure_class), "W5: its policy allows another try");
     xend(t, BELAY_TERMINAL_FAILED, 0, classes[t->c->failure_class]);
 }
 

@@ -53,15 +53,15 @@ static void check_control(struct xcall *c, belay_rc rc, const struct belay_error
     }
 }
 
-/* One that has ended, if there is one. */
-static const char *any_ended(struct actor *a)
+/* One that stands there, if there is one, mostly; else any. */
+static const char *any_in(struct actor *a, enum xplace place)
 {
     struct execs *w = a->sim->execs;
     size_t from = pick_of(a->op, 2, X_ROWS);
 
-    for (size_t i = 0; i < w->cur->n_rows; i++) {
+    for (size_t i = 0; i < w->cur->n_rows && pick_of(a->op, 6, 8) > 0; i++) {
         size_t k = (from + i) % w->cur->n_rows;
-        if (xis_terminal(&w->cur->row[k]))
+        if (xplace_of(&w->cur->row[k]) == place)
             return xany(a, (unsigned)k);
     }
     return xany(a, pick_of(a->op, 2, 1U << 20));
@@ -70,8 +70,9 @@ static const char *any_ended(struct actor *a)
 static void control(struct actor *a, enum xcall_kind kind)
 {
     static const int priorities[] = { 0, 3, 700, BELAY_PRIORITY_MAX };
-    const char *id =
-        kind == X_REPLAY ? any_ended(a) : xany(a, pick_of(a->op, 2, 1U << 20));
+    const char *id = kind == X_REPLAY   ? any_in(a, XP_DONE)
+                     : kind == X_REVOKE ? any_in(a, XP_LEASED)
+                                        : xany(a, pick_of(a->op, 2, 1U << 20));
     const struct xhandle *h = xhandle_any(a, pick_of(a->op, 3, 1U << 30));
     struct exec_handle said = { .backend = 0 };
     struct exec_site site;
@@ -82,7 +83,7 @@ static void control(struct actor *a, enum xcall_kind kind)
 
     if (!id || !xsite(a, &site))
         return;
-    if (h && pick_of(a->op, 4, 2) && handle_decode(&h->h, &said, &err) == BELAY_OK)
+    if (h && pick_of(a->op, 4, 3) == 0 && handle_decode(&h->h, &said, &err) == BELAY_OK)
         (void)snprintf(lease, sizeof(lease), "%.*s", (int)said.lease_id.len,
                        (const char *)said.lease_id.ptr);
     struct xcall *c = xcall_begin(a, kind);
@@ -212,8 +213,7 @@ void op_xgrant(struct actor *a)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     static const int64_t times_ms[] = { 1, 50, 2000, 60000 };
-    const char *id =
-        pick_of(a->op, 1, 3) == 0 ? xany(a, pick_of(a->op, 2, 1U << 20)) : NULL;
+    const char *id = pick_of(a->op, 1, 3) == 0 ? any_in(a, XP_READY) : NULL;
     struct belay_grant grant = { .grant_id = NULL };
     struct xpolicy p;
     struct exec_site site;

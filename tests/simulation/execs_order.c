@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static bool picks(const struct xcall *c)
+bool xpicks(const struct xcall *c)
 {
     return c->kind == X_CLAIM || c->kind == X_GRANT || c->claims;
 }
@@ -20,10 +20,11 @@ bool xis_alone(const struct xcall *c)
         return true;
     for (unsigned i = 0; i < s->n_actors; i++) {
         const struct xcall *o = s->actors[i].exec;
-        if (o && o != c && picks(o))
+        if (o && o != c && xpicks(o))
             return false;
     }
-    return w->picked_us + 60000000 < s->mono_us || w->picked_us == 0;
+    return w->picked_step <= c->begun_step &&
+           (w->picked_us + 60000000 < s->mono_us || w->picked_us == 0);
 }
 
 /* What becomes of it when what is due is seen to. */
@@ -109,7 +110,7 @@ const char *xorder(struct execs *w, const struct xcall *c, int64_t now_ms,
     const struct xrow *want[X_ROWS];
     size_t taken = c->kind == X_GRANT ? (size_t)c->steps[XS_SET_ASIDE] : c->n_granted;
 
-    if (!picks(c) || taken == 0)
+    if (!xpicks(c) || taken == 0)
         return NULL;
     if (taken > c->max)
         return "L8: more than was asked for";

@@ -65,7 +65,7 @@ static bool is_better(const struct explanation *x, const struct xtry *t, unsigne
 {
     if (n != x->misfits)
         return n < x->misfits;
-    return x->best.complaint && !t->complaint;
+    return t->n_complaints < x->best.n_complaints;
 }
 
 static void attempt(struct explanation *x, const struct xtry *from, unsigned allowed,
@@ -136,8 +136,8 @@ static void remember(struct execs *w, struct xcall *c, const struct explanation 
             seen->gone = true;
         else if (s == XS_SET_ASIDE)
             c->grant = (uint64_t)n->v[EXEC_GRANT];
-        if (o && xis_leased(o) && s != XS_RENEW && s != XS_MOVE && s != XS_PRIORITY &&
-            i == 0)
+        bool ends = s != XS_RENEW && s != XS_MOVE && s != XS_PRIORITY;
+        if (o && i == 0 && ((ends && xis_leased(o)) || s == XS_CANCEL))
             note_end(w, o, s);
     }
 }
@@ -171,7 +171,7 @@ static const char *unexplained(const struct explanation *x)
     if (!x->best.to)
         return "L9: it is gone";
     (void)snprintf(
-        text, sizeof(text), "X1: after %s its %s is not what that makes of it",
+        text, sizeof(text), "W1: after %s its %s is not what that makes of it",
         x->n_steps > 1 ? "two steps" : "a step", row_execution.columns[x->first].name);
     return text;
 }

@@ -59,7 +59,7 @@ static struct xrow *own(struct reading *g, uint64_t id)
     struct xrow *x = xrow_at(g->st, id);
 
     if (!x)
-        g->st->fault = "X1: something of an execution is there that is not";
+        g->st->fault = "W1: something of an execution is there that is not";
     return x;
 }
 
@@ -226,19 +226,14 @@ static void note(struct xrank *at, const struct item *item)
     at->rank = item->number;
 }
 
-/* A bit for each tag under which it stands. */
+/* A bit for each tag under which it stands: tag/k<n>=v<n>. */
 static void read_tag(struct xrow *x, const struct item *item)
 {
-    bool known = false;
-    char text[32];
+    const uint8_t *at = item->name.ptr;
+    bool known = item->name.len == 9 && at[5] - '0' < X_TAGS && at[8] - '0' < 4;
 
-    for (unsigned i = 0; i < X_TAGS * 4; i++) {
-        (void)snprintf(text, sizeof(text), "tag/k%u=v%u", i / 4, i % 4);
-        if (!bytes_eq(item->name, bytes_str(text)))
-            continue;
-        known = true;
-        x->tag_ranks |= 1U << i;
-    }
+    if (known)
+        x->tag_ranks |= 1U << ((at[5] - '0') * 4 + (at[8] - '0'));
     x->tag_ranks_wrong += !known || item->number != x->v[EXEC_CREATED_AT_MS];
 }
 

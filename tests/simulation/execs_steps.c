@@ -8,8 +8,10 @@
 
 void xobject(struct xtry *t, bool when, const char *complaint)
 {
-    if (when && !t->complaint)
-        t->complaint = complaint;
+    if (!when)
+        return;
+    t->complaint = t->complaint ? t->complaint : complaint;
+    t->n_complaints++;
 }
 
 void xvector(struct xtry *t, int64_t phase, int64_t ownership, int64_t eligibility,
@@ -108,7 +110,7 @@ void xend(struct xtry *t, int64_t outcome, uint64_t detail, const char *class_na
     int64_t *v = t->row.v;
     bool never = v[EXEC_ATTEMPT_STATE] == BELAY_PENDING_FIRST_ATTEMPT;
 
-    xobject(t, xis_terminal(&t->row), "X5: it ended twice");
+    xobject(t, xis_terminal(&t->row), "W5: it ended twice");
     xvector(t, BELAY_PHASE_TERMINAL, BELAY_UNOWNED, BELAY_NOT_APPLICABLE,
             BELAY_BLOCKING_NONE, outcome, never ? XKEPT : BELAY_ATTEMPT_TERMINAL);
     v[EXEC_TIMEOUT_AT_MS] = v[EXEC_LOST_AT_MS] = v[EXEC_DELAY_UNTIL_MS] = XNULL;
@@ -179,7 +181,7 @@ static void check_taker(struct xtry *t)
     enum xplace place = xplace_of(r);
 
     xobject(t, xis_leased(r), "L1: granted while somebody held it");
-    xobject(t, xis_terminal(r), "X5: granted after its end");
+    xobject(t, xis_terminal(r), "W5: granted after its end");
     xobject(t, place == XP_DELAYED, "L7: granted before its time");
     xobject(t, xtime(r, EXEC_DEADLINE_AT_MS) <= t->now_ms,
             "L7: granted after its deadline");
@@ -212,7 +214,7 @@ void xdo_take(struct xtry *t)
     check_taker(t);
     if (lost) {
         xobject(t, v[EXEC_RECLAIMS] >= t->seen->spec.max_reclaims,
-                "X5: taken over more often than its policy allows");
+                "W5: taken over more often than its policy allows");
         xarchive(t, "interrupted_reclaimed", t->now_ms);
         v[EXEC_RECLAIMS]++;
     }
@@ -234,7 +236,7 @@ void xdo_take(struct xtry *t)
     for (unsigned i = 0; i < LEASE_COLUMNS; i++)
         v[EXEC_LEASE + i] = t->to->v[EXEC_LEASE + i];
     xobject(t, resumed != (v[EXEC_LEASE + LEASE_TOKEN] == token),
-            "X2: a new attempt has the id of another one, or one that goes on has not");
+            "W2: a new attempt has the id of another one, or one that goes on has not");
     check_lease(t, before);
     int64_t timeout = t->seen->spec.timeout_ms;
     v[EXEC_TIMEOUT_AT_MS] = timeout > 0 ? t->now_ms + timeout : XNULL;

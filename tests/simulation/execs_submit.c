@@ -81,7 +81,9 @@ static void draft_times(const struct op *op, unsigned n, struct drafting *d,
                         struct xwant *w)
 {
     static const int64_t delays_ms[] = { 0, 0, 0, 0, 0, 20, 500, 5000, 60000 };
-    static const int64_t deadlines_ms[] = { 0, 0, 0, 0, 0, 1, 200, 3000, 60000 };
+    static const int64_t deadlines_ms[] = {
+        0, 0, 0, 0, 0, 0, 0, 0, 1, 200, 3000, 60000
+    };
     static const int64_t timeouts_ms[] = { 0, 0, 0, 0, 1, 100, 2000, 30000 };
     static const int64_t retentions_ms[] = { 0, 0, 50, 5000, 3600000 };
     static const int64_t reclaims[] = { 0, 0, -1, 1, 2 };

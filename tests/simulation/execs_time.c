@@ -15,7 +15,7 @@ static void in_time(struct xtry *t, bool timeout)
 {
     const struct xrow *r = &t->row;
 
-    xobject(t, xis_terminal(r), "X5: time goes on after its end");
+    xobject(t, xis_terminal(r), "W5: time goes on after its end");
     xobject(t, xtime(r, EXEC_DEADLINE_AT_MS) <= t->now_ms,
             "L7: its deadline has passed and it goes on");
     xobject(t, timeout && xtime(r, EXEC_TIMEOUT_AT_MS) <= t->now_ms,
@@ -58,7 +58,7 @@ static void do_timeout_fail(struct xtry *t)
 {
     timed_out(t);
     xobject(t, xmay_retry(t, BELAY_FAILURE_TIMEOUT),
-            "X5: its policy allows another try");
+            "W5: its policy allows another try");
     xend(t, BELAY_TERMINAL_FAILED, 0, "timeout");
 }
 
@@ -86,7 +86,7 @@ static bool is_capped(const struct xtry *t)
 static void do_lose(struct xtry *t)
 {
     lapsed(t);
-    xobject(t, is_capped(t), "X5: lost once more than its policy allows");
+    xobject(t, is_capped(t), "W5: lost once more than its policy allows");
     xtell(t, "expired");
     lose(t, BELAY_LEASE_EXPIRED_RECLAIMABLE);
 }
@@ -94,7 +94,7 @@ static void do_lose(struct xtry *t)
 static void do_cap(struct xtry *t)
 {
     lapsed(t);
-    xobject(t, !is_capped(t), "X5: ended as lost too often, and it was not");
+    xobject(t, !is_capped(t), "W5: ended as lost too often, and it was not");
     xtell(t, "expired");
     xend(t, BELAY_TERMINAL_FAILED, xstr("max_reclaims_exceeded"), "infra_crash");
 }
@@ -159,7 +159,7 @@ static void revoked(struct xtry *t)
 static void do_revoke(struct xtry *t)
 {
     revoked(t);
-    xobject(t, is_capped(t), "X5: lost once more than its policy allows");
+    xobject(t, is_capped(t), "W5: lost once more than its policy allows");
     lose(t, BELAY_LEASE_REVOKED);
     t->row.v[EXEC_TIMEOUT_AT_MS] = XNULL;
     t->row.v[EXEC_DETAIL] = t->c->reason ? (int64_t)t->c->reason : XNULL;
@@ -168,7 +168,7 @@ static void do_revoke(struct xtry *t)
 static void do_revoke_cap(struct xtry *t)
 {
     revoked(t);
-    xobject(t, !is_capped(t), "X5: ended as lost too often, and it was not");
+    xobject(t, !is_capped(t), "W5: ended as lost too often, and it was not");
     xend(t, BELAY_TERMINAL_FAILED, xstr("max_reclaims_exceeded"), "infra_crash");
 }
 
@@ -182,8 +182,8 @@ static void do_replay(struct xtry *t)
     int64_t *v = t->row.v, deadline = t->seen->spec.deadline_ms;
 
     meant(t);
-    xobject(t, !xis_terminal(&t->row), "X5: replayed before its end");
-    xobject(t, v[EXEC_REPLAYS] >= BELAY_MAX_REPLAYS, "X5: replayed too often");
+    xobject(t, !xis_terminal(&t->row), "W5: replayed before its end");
+    xobject(t, v[EXEC_REPLAYS] >= BELAY_MAX_REPLAYS, "W5: replayed too often");
     if (v[EXEC_ATTEMPTS] > 0 && !xattempt_at(t->st, t->row.id, v[EXEC_ATTEMPTS] - 1))
         xarchive(t, how[v[EXEC_OUTCOME]], v[EXEC_FINISHED_AT_MS]);
     for (size_t i = 0; i < COUNT_OF(cleared); i++)
@@ -199,7 +199,7 @@ static void do_replay(struct xtry *t)
 static void do_priority(struct xtry *t)
 {
     meant(t);
-    xobject(t, xis_terminal(&t->row), "X5: its priority changed after its end");
+    xobject(t, xis_terminal(&t->row), "W5: its priority changed after its end");
     t->row.v[EXEC_PRIORITY] = t->c->priority;
     xwrite(t);
 }

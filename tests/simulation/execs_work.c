@@ -142,7 +142,7 @@ bool xrefused(struct xcall *c, const struct xhandle *h, belay_rc rc,
     reason = xlost_reason(w->cur, h);
     if (xholds(w->cur, h))
         violation(w->s, "L5", "who holds was told otherwise: %s", err->reason);
-    else if (xis_calm(c) && strcmp(reason, err->reason) != 0)
+    else if (c->changed == 0 && xis_calm(c) && strcmp(reason, err->reason) != 0)
         violation(w->s, "L4", "a lease is %s, and was said to be %s", reason,
                   err->reason);
     return true;
@@ -291,6 +291,8 @@ void op_xwork(struct actor *a)
         (void)xdo_renew(a, h[0], 200);
     if (!co->dead && pick_of(a->op, 8, 4) == 0)
         xdo_frames(a, h[0]);
+    if (!co->dead && pick_of(a->op, 10, 5) == 0)
+        xdo_progress(a, h[0]);
     if (co->dead)
         return;
     end_some(a, h, n);

@@ -2,9 +2,8 @@
  *
  * Tables come in the order of their names and rows in the order of their keys, so that
  * plans which meet wait for each other in one direction.  A row that is alone in its
- * table, and several that change the same columns, are compared and written by one
- * statement; others are locked first, then written by one statement for each set of
- * columns.
+ * table, and several that are all put, are compared and written by one statement; others are
+ * locked first, then written by one statement for each set of columns.
  *
  * Absences have no row to lock.  Whoever guards one without inserting it, and whoever
  * inserts, take advisory locks: one per bucket of keys, shared, and one per key, which
@@ -356,7 +355,8 @@ static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed
     return pg_sql_of(g->s, &text);
 }
 
-/* All puts that change the columns `changed`. */
+/* All puts that change the columns `changed`; guarded: all puts, and those columns, whether
+ * each of them changes them or not: it has the values of the version that it guards. */
 static void add_put_many(const struct group *g, struct item_of *item, size_t n,
                          uint64_t changed, bool guarded)
 {
@@ -369,7 +369,7 @@ static void add_put_many(const struct group *g, struct item_of *item, size_t n,
     }
     for (size_t i = 0; i < n; i++) {
         const struct effect *e = item[i].effect;
-        if (e && e->kind == EFFECT_PUT && e->row.changed == changed) {
+        if (e && e->kind == EFFECT_PUT && (guarded || e->row.changed == changed)) {
             same[m++] = item[i];
             item[i].effect = NULL; /* done */
         }
@@ -391,16 +391,18 @@ static void add_put_many(const struct group *g, struct item_of *item, size_t n,
     }
 }
 
-/* Whether all of them are put, with the same columns. */
-static bool all_put_alike(const struct item_of *item, size_t n)
+/* The columns that any of them changes, where all of them are put; else 0. */
+static uint64_t columns_put(const struct item_of *item, size_t n)
 {
+    uint64_t changed = 0;
+
     for (size_t i = 0; i < n; i++) {
         const struct effect *e = item[i].effect;
-        if (!e || e->kind != EFFECT_PUT ||
-            e->row.changed != item[0].effect->row.changed)
-            return false;
+        if (!e || e->kind != EFFECT_PUT)
+            return 0;
+        changed |= e->row.changed;
     }
-    return true;
+    return changed;
 }
 
 static bool deletes(const struct item_of *item)
@@ -499,6 +501,7 @@ static void add_absences(const struct group *g)
 
 static void add_group(const struct group *g)
 {
+    uint64_t put;
     size_t n;
     struct item_of *present = pick_items(g, is_present, &n);
 
@@ -506,8 +509,8 @@ static void add_group(const struct group *g)
         return;
     if (n == 1) {
         add_one_row(g, &present[0]);
-    } else if (n > 1 && all_put_alike(present, n)) {
-        add_put_many(g, present, n, present[0].effect->row.changed, true);
+    } else if (n > 1 && (put = columns_put(present, n))) {
+        add_put_many(g, present, n, put, true);
     } else if (n > 1) {
         add_lock_many(g, present, n);
         add_delete_many(g);
