@@ -242,6 +242,7 @@ struct xcall {
 
     /* How it went. */
     uint64_t begun_step, run_no;
+    int64_t begun_us;
     int64_t now_ms; /* what its bodies were told last; 0: nothing */
     unsigned lost, changed, grants;
     bool returned;

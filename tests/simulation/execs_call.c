@@ -157,9 +157,11 @@ struct xcall *xcall_begin(struct actor *a, enum xcall_kind kind)
     struct execs *w = a->sim->execs;
     struct xcall *c = &w->call[w->n_calls++];
 
-    *c = (struct xcall){
-        .kind = kind, .actor = a, .begun_step = a->sim->step, .run_no = w->no
-    };
+    *c = (struct xcall){ .kind = kind,
+                         .actor = a,
+                         .begun_step = a->sim->step,
+                         .begun_us = a->sim->mono_us,
+                         .run_no = w->no };
     a->exec = c;
     trace(a->sim, kinds[kind], a->id, w->no);
     return c;

@@ -24,7 +24,7 @@ bool xis_alone(const struct xcall *c)
             return false;
     }
     return w->picked_step <= c->begun_step &&
-           (w->picked_us + 60000000 < s->mono_us || w->picked_us == 0);
+           (w->picked_us == 0 || w->picked_us + 60000000 < c->begun_us);
 }
 
 /* What becomes of it when what is due is seen to. */

@@ -142,7 +142,8 @@ bool xrefused(struct xcall *c, const struct xhandle *h, belay_rc rc,
     reason = xlost_reason(w->cur, h);
     if (xholds(w->cur, h))
         violation(w->s, "L5", "who holds was told otherwise: %s", err->reason);
-    else if (c->changed == 0 && xis_calm(c) && strcmp(reason, err->reason) != 0)
+    else if (c->changed == 0 && !c->claims && xis_calm(c) &&
+             strcmp(reason, err->reason) != 0)
         violation(w->s, "L4", "a lease is %s, and was said to be %s", reason,
                   err->reason);
     return true;

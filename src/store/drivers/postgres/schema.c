@@ -4,10 +4,21 @@
 #include "store/drivers/postgres/impl.h"
 
 /* How busy tables are kept: room for updates in place, and a vacuum before a fifth of
- * the table is dead. */
-#define TABLE_OPTIONS                                                \
-    " WITH (fillfactor = 85, autovacuum_vacuum_scale_factor = 0.02," \
+ * the table is dead.  What is leased is written at least twice, soon after it came. */
+#define TABLE_OPTIONS(fill)                                                \
+    " WITH (fillfactor = " fill ", autovacuum_vacuum_scale_factor = 0.02," \
     " autovacuum_vacuum_threshold = 500)"
+#define FILL "85"
+#define FILL_LEASED "50"
+
+static bool is_leased(const struct row_type *type)
+{
+    for (unsigned i = 0; i < type->n_columns; i++) {
+        if (strcmp(type->columns[i].name, "lease_id") == 0)
+            return true;
+    }
+    return false;
+}
 
 static const char *collation(enum value_kind kind)
 {
@@ -28,7 +39,10 @@ static void type_table(const struct pg_store *s, const struct row_type *type,
     buf_append_str(out, ", ver bigint NOT NULL, PRIMARY KEY (ns");
     for (unsigned i = 0; i < type->n_key; i++)
         buf_printf(out, ", \"%s\"", type->columns[i].name);
-    buf_append_str(out, "))" TABLE_OPTIONS ";\n");
+    buf_append_str(out, "))");
+    buf_append_str(out,
+                   is_leased(type) ? TABLE_OPTIONS(FILL_LEASED) : TABLE_OPTIONS(FILL));
+    buf_append_str(out, ";\n");
 }
 
 /* Columns that a later dictionary has and the table lacks. */
@@ -49,7 +63,7 @@ static const char *const shapes[] = {
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_rank (ns text COLLATE \"C\" NOT NULL,"
     " idx text COLLATE \"C\" NOT NULL, rank bigint NOT NULL,"
     " member text COLLATE \"C\" NOT NULL,"
-    " CONSTRAINT belay_rank_member PRIMARY KEY (ns, idx, member))" TABLE_OPTIONS,
+    " CONSTRAINT belay_rank_member PRIMARY KEY (ns, idx, member))" TABLE_OPTIONS(FILL),
     "CREATE INDEX IF NOT EXISTS belay_rank_order ON \"%s\".belay_rank"
     " (ns, idx, rank, member)",
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_log (ns text COLLATE \"C\" NOT NULL,"

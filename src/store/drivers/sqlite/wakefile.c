@@ -18,6 +18,7 @@
  * shortens or removes it.
  */
 #include "store/drivers/sqlite/wakefile.h"
+#include "base/thread.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +26,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -106,18 +106,6 @@ static void *watch(void *arg)
     }
 }
 
-/* Signals are the program's business, not this thread's. */
-static bool start_thread(struct wakefile *w)
-{
-    sigset_t all, before;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&w->watcher, NULL, watch, w) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started;
-}
-
 /* Called for each listener.  What the buckets hold now, its caller will see in the
  * store; what comes later, the watcher notices, however late it begins to run.  When
  * there is no thread to be had, the safety timer does, and the next listener tries
@@ -132,7 +120,7 @@ static void on_listen(void *arg)
     if (!atomic_load(&w->watching)) {
         for (unsigned i = 0; i < N_BUCKETS; i++)
             atomic_store(&w->seen[i], atomic_load(&w->page->bucket[i]));
-        atomic_store(&w->watching, start_thread(w));
+        atomic_store(&w->watching, thread_start(&w->watcher, watch, w));
     }
     pthread_mutex_unlock(&w->start);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "store/drivers/valkey/net.h"
 #include "store/wake.h"
 
@@ -312,8 +313,7 @@ belay_rc vk_listener_open(struct vk_store *s, struct belay_error *err)
     (void)pthread_mutex_init(&l->mutex, NULL);
     belay_rc rc = name_listener(l, err);
     l->bell = rc ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (rc == BELAY_OK &&
-        (l->bell < 0 || pthread_create(&l->thread, NULL, listen_thread, l)))
+    if (rc == BELAY_OK && (l->bell < 0 || !thread_start(&l->thread, listen_thread, l)))
         rc = err_set(err, BELAY_UNAVAILABLE, "valkey: no thread for wake-ups");
     if (rc) {
         if (l->bell >= 0)
