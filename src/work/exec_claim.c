@@ -94,8 +94,8 @@ static belay_rc take_candidates(struct txn *t, struct claiming *c,
         if (!is_readable(t, hit)) {
             c->skipped++;
         } else if (is_too_late(hit->rows[0], c->now_ms)) {
-            /* One that this body has ended can be shown at another rank, where somebody
-             * else has put it since: nothing moves then, and the commit will conflict. */
+            /* One that this body has ended is shown again where somebody else has put it
+             * since: nothing moves then, and the commit will conflict. */
             int64_t expired = count.expired;
             rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random,
                           events, &count);

@@ -90,11 +90,8 @@ static const char *end_of(const struct execs *w, const struct xtry *t)
 
 const char *xbeside_row(struct execs *w, const struct xtry *t)
 {
-    struct xseen *seen = xseen_at(w, t->row.id);
     const char *fault;
 
-    for (size_t i = 0; i < t->n_events; i++)
-        seen->completions += t->event[i].type == xstr("completion");
     if ((fault = events_of(w, t)) || (fault = batch_of(w, t)) || (fault = end_of(w, t)))
         return fault;
     return t->to ? attempts_of(w, t) : NULL;

@@ -60,7 +60,7 @@ void xcomplain(struct execs *w, const char *complaint)
 static const char *const kinds[X_CALL_KINDS] = {
     "submit", "claim",   "renew",  "progress", "frames", "complete", "fail",
     "delay",  "release", "abort",  "cancel",   "replay", "priority", "revoke",
-    "tag",    "grant",   "grant1", "redeem",   "timers", "epoch",    "look",
+    "tag",    "grant",   "grant1", "redeem",   "timers", "epoch",
 };
 
 /* --- a commit --- */

@@ -141,7 +141,7 @@ static const char *counts_fault(const struct xrow *r, const struct xwant *spec)
 
 static uint64_t tags_of(const struct xwant *spec, unsigned *bits)
 {
-    char text[64], first[32] = "", second[32] = "";
+    char text[96], first[32] = "", second[32] = "";
 
     *bits = 0;
     if (spec->tag[0] > 0)

@@ -1002,7 +1002,7 @@ static void on_lanes(struct work *w)
             "arch=arm,gpu");
     /* Neighbours in the roster are not mistaken for one another. */
     for (int i = 0; i < 40; i++) {
-        char name[8];
+        char name[16];
         const char *one[] = { name };
         (void)snprintf(name, sizeof(name), "c%d", i);
         s.requires = one;
