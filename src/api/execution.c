@@ -284,7 +284,7 @@ belay_rc belay_execution_claim(struct belay *b, const struct belay_claim_policy 
         return null_given(err, __func__);
     belay_rc rc = claim_policy_read(policy, &known, err);
     if (rc == BELAY_OK)
-        rc = exec_claim(&b->site, &known, bytes_of(NULL, 0), arena, &found, err);
+        rc = exec_claim(&b->site, &known, arena, &found, err);
     if (rc == BELAY_OK)
         *out = found;
     return rc;
@@ -332,8 +332,8 @@ belay_rc belay_execution_claim_grant(struct belay *b, const char *grant_id,
 
     if (!b || !grant_id || !worker || !arena || !out)
         return null_given(err, __func__);
-    belay_rc rc = exec_claim_grant(&b->site, grant_id, worker, lease_ms,
-                                   bytes_of(NULL, 0), arena, &found, err);
+    belay_rc rc =
+        exec_claim_grant(&b->site, grant_id, worker, lease_ms, arena, &found, err);
     if (rc == BELAY_OK)
         *out = found;
     return rc;

@@ -156,8 +156,8 @@ belay_rc belay_execution_complete(struct belay *b, const struct belay_completion
     struct belay_ended *ended = arena_zalloc(arena, n, sizeof(*ended));
     if (!ended)
         return err_no_memory(err, "the answer");
-    rc = exec_complete(&b->site, known, n, next ? &policy : NULL, bytes_of(NULL, 0),
-                       arena, ended, &found, err);
+    rc = exec_complete(&b->site, known, n, next ? &policy : NULL, arena, ended, &found,
+                       err);
     if (rc)
         return rc;
     memcpy(out, ended, n * sizeof(*ended));

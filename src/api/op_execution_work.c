@@ -51,21 +51,31 @@ static belay_rc answer_works(const struct belay_works *works, struct belay_arena
     return op_made(&m, result, failed, out);
 }
 
+/* Where it is done, by whom. */
+static struct exec_site site_of(const struct op_call *call)
+{
+    struct exec_site site = call->belay->site;
+
+    site.principal = bytes_str(op_principal(call));
+    return site;
+}
+
 static belay_rc claim_grant(const struct op_call *call, const char *grant, json_t **out,
                             struct belay_error *err)
 {
+    const struct exec_site site = site_of(call);
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct belay_work work = { 0 };
     const struct belay_works works = { .work = &work, .n = 1 };
-    belay_rc rc = exec_claim_grant(&call->belay->site, grant, op_str(call, "worker"),
-                                   lease_of_call(call, 0),
-                                   bytes_str(op_principal(call)), &arena, &work, err);
+    belay_rc rc = exec_claim_grant(&site, grant, op_str(call, "worker"),
+                                   lease_of_call(call, 0), &arena, &work, err);
 
     return rc ? rc : answer_works(&works, &arena, out, err);
 }
 
 belay_rc op_claim(const struct op_call *call, json_t **out, struct belay_error *err)
 {
+    const struct exec_site site = site_of(call);
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     const char *grant = op_str(call, "grant");
     struct belay_claim_policy policy;
@@ -78,8 +88,7 @@ belay_rc op_claim(const struct op_call *call, json_t **out, struct belay_error *
     if (rc == BELAY_OK && grant)
         return claim_grant(call, grant, out, err);
     if (rc == BELAY_OK)
-        rc = exec_claim(&call->belay->site, &policy, bytes_str(op_principal(call)),
-                        &arena, &works, err);
+        rc = exec_claim(&site, &policy, &arena, &works, err);
     return rc ? rc : answer_works(&works, &arena, out, err);
 }
 
@@ -266,6 +275,7 @@ static belay_rc answer_completed(const struct belay_ended *ended,
 
 belay_rc op_complete(const struct op_call *call, json_t **out, struct belay_error *err)
 {
+    const struct exec_site site = site_of(call);
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     const struct op_value *result = op_get(call, "result");
     const struct op_value *next = op_get(call, "claim_next");
@@ -285,8 +295,8 @@ belay_rc op_complete(const struct op_call *call, json_t **out, struct belay_erro
     if (rc == BELAY_OK && next)
         rc = op_read_policy(next->json, &arena, &policy, err);
     if (rc == BELAY_OK)
-        rc = exec_complete(&call->belay->site, &item, 1, next ? &policy : NULL,
-                           bytes_str(op_principal(call)), &arena, &ended, &works, err);
+        rc = exec_complete(&site, &item, 1, next ? &policy : NULL, &arena, &ended,
+                           &works, err);
     rc = single(rc, &ended, err);
     return rc ? rc : answer_completed(&ended, next ? &works : NULL, &arena, out, err);
 }
@@ -305,6 +315,7 @@ static json_t *ended_of(const struct belay_ended *e)
 belay_rc op_complete_batch(const struct op_call *call, json_t **out,
                            struct belay_error *err)
 {
+    const struct exec_site site = site_of(call);
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     json_t *list CLEANUP(json_decrefp) = NULL;
     struct op_maker m = { .err = err };
@@ -320,8 +331,7 @@ belay_rc op_complete_batch(const struct op_call *call, json_t **out,
     for (size_t i = 0; rc == BELAY_OK && i < n; i++)
         rc = op_read_completion(json_array_get(list, i), &arena, &items[i], err);
     if (rc == BELAY_OK)
-        rc = exec_complete(&call->belay->site, items, n, NULL,
-                           bytes_str(op_principal(call)), &arena, ended, NULL, err);
+        rc = exec_complete(&site, items, n, NULL, &arena, ended, NULL, err);
     if (rc)
         return rc;
     json_t *answers = json_array();

@@ -84,11 +84,13 @@ const struct op_arg *op_arg_at(const struct op_table *t, size_t i)
     if (i < t->n_globals)
         return &t->globals[i];
     i -= t->n_globals;
-    for (size_t at = 0; at < op_count(t); at++) {
-        const struct operation *op = op_at(t, at);
-        if (i < op->n_args)
-            return &op->args[i];
-        i -= op->n_args;
+    for (size_t g = 0; g < t->n_groups; g++) {
+        for (size_t at = 0; at < t->groups[g].n_ops; at++) {
+            const struct operation *op = &t->groups[g].ops[at];
+            if (i < op->n_args)
+                return &op->args[i];
+            i -= op->n_args;
+        }
     }
     return NULL;
 }

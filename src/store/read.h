@@ -26,10 +26,10 @@ struct scan {
     const struct scan_cursor *after; /* start behind this; NULL: at the beginning */
     bool descending;                 /* the order, and `after`, turned round */
     bool pick;                       /* in txn_load: as txn_pick */
+    unsigned hints; /* bit per fetch: its rows are not guarded, as by txn_peek */
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;
-    unsigned hints; /* bit per fetch: its rows are not guarded, as by txn_peek */
 };
 
 struct hit {

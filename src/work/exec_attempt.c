@@ -63,13 +63,19 @@ belay_rc exec_renew(const struct exec_site *site, const struct belay_handle *h,
 static belay_rc write_progress(struct txn *t, const struct attempt_op *op,
                                const struct row *before, int64_t now_ms)
 {
-    bool same = before && row_i64(before, PROGRESS_FENCE, 0) == op->handle.fence;
+    const struct value none = value_null();
+    const struct value *kept[] = { &none, &none };
     struct value key = value_text(op->handle.execution);
+
+    if (before && row_i64(before, PROGRESS_FENCE, 0) == op->handle.fence) {
+        kept[0] = &before->v[PROGRESS_PERCENT];
+        kept[1] = &before->v[PROGRESS_MESSAGE];
+    }
     struct value v[PROGRESS_COLUMNS] = {
         [PROGRESS_ID] = key,
         [PROGRESS_FENCE] = value_i64(op->handle.fence),
-        [PROGRESS_PERCENT] = same ? before->v[PROGRESS_PERCENT] : value_null(),
-        [PROGRESS_MESSAGE] = same ? before->v[PROGRESS_MESSAGE] : value_null(),
+        [PROGRESS_PERCENT] = *kept[0],
+        [PROGRESS_MESSAGE] = *kept[1],
         [PROGRESS_AT_MS] = value_i64(now_ms),
     };
     struct change changes[PROGRESS_COLUMNS];

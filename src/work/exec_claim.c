@@ -291,12 +291,11 @@ static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
 }
 
 belay_rc exec_claim(const struct exec_site *site,
-                    const struct belay_claim_policy *policy, struct bytes principal,
-                    struct belay_arena *a, struct belay_works *out,
-                    struct belay_error *err)
+                    const struct belay_claim_policy *policy, struct belay_arena *a,
+                    struct belay_works *out, struct belay_error *err)
 {
     struct claiming c;
-    belay_rc rc = claim_prepare(&c, site, policy, principal, a, err);
+    belay_rc rc = claim_prepare(&c, site, policy, a, err);
 
     if (rc == BELAY_OK)
         rc = policy->max_wait_ms > 0 ? claim_waiting(&c, a, err) : look(&c, a, err);

@@ -50,8 +50,7 @@ struct claiming {
 /* `invalid` with a reason: lane, worker, capabilities, max, lease, wait. */
 MUST_USE belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
                                 const struct belay_claim_policy *policy,
-                                struct bytes principal, struct belay_arena *a,
-                                struct belay_error *err);
+                                struct belay_arena *a, struct belay_error *err);
 /* A view of the lanes; `anew`, after `stale`: read from the store. */
 MUST_USE belay_rc claim_view(struct claiming *c, bool anew, struct belay_arena *a,
                              struct belay_error *err);

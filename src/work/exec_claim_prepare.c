@@ -63,13 +63,14 @@ static belay_rc draw_tickets(struct claiming *c, struct belay_arena *a,
 belay_rc claim_view(struct claiming *c, bool anew, struct belay_arena *a,
                     struct belay_error *err)
 {
-    return lane_view(c->site->lanes, c->site->space, c->lanes, c->policy->n_lanes,
-                     c->has, anew, a, &c->view, err);
+    const struct lane_query q = { c->lanes, c->policy->n_lanes, c->has };
+
+    return lane_view(c->site->lanes, c->site->space, &q, anew, a, &c->view, err);
 }
 
 belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
-                       const struct belay_claim_policy *policy, struct bytes principal,
-                       struct belay_arena *a, struct belay_error *err)
+                       const struct belay_claim_policy *policy, struct belay_arena *a,
+                       struct belay_error *err)
 {
     *c = (struct claiming){ .site = site, .policy = policy, .next_at_ms = TIME_NONE };
     belay_rc rc = check_policy(policy, err);
@@ -81,7 +82,7 @@ belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
                   : policy->lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
                                           : 0;
     c->holder = (struct lease_holder){ .owner = bytes_str(policy->worker),
-                                       .principal = principal };
+                                       .principal = site->principal };
     rc = lease_check_ttl(c->lease_ms, err);
     if (rc == BELAY_OK)
         rc = take_lanes(c, a, err);

@@ -252,14 +252,14 @@ static belay_rc run(struct endings *x, struct belay_arena *a, struct belay_ended
 
 /* What was claimed along with it; a view that was too short costs a claim of its own. */
 static belay_rc hand_next(struct claiming *c, const struct exec_site *site,
-                          struct bytes principal, struct belay_arena *a,
-                          struct belay_works *out, struct belay_error *err)
+                          struct belay_arena *a, struct belay_works *out,
+                          struct belay_error *err)
 {
     struct belay_claim_policy policy = *c->policy;
 
     if (c->stale) {
         policy.max_wait_ms = 0;
-        return exec_claim(site, &policy, principal, a, out, err);
+        return exec_claim(site, &policy, a, out, err);
     }
     belay_rc rc = claim_payloads(c, a, err);
     if (rc == BELAY_OK)
@@ -269,9 +269,9 @@ static belay_rc hand_next(struct claiming *c, const struct exec_site *site,
 
 belay_rc exec_complete(const struct exec_site *site,
                        const struct belay_completion *items, size_t n,
-                       const struct belay_claim_policy *next, struct bytes principal,
-                       struct belay_arena *a, struct belay_ended *out,
-                       struct belay_works *next_out, struct belay_error *err)
+                       const struct belay_claim_policy *next, struct belay_arena *a,
+                       struct belay_ended *out, struct belay_works *next_out,
+                       struct belay_error *err)
 {
     struct endings x;
     struct claiming c;
@@ -283,13 +283,13 @@ belay_rc exec_complete(const struct exec_site *site,
         rc = take_result(&x, i, &items[i], a, err);
     }
     if (rc == BELAY_OK && next) {
-        rc = claim_prepare(&c, site, next, principal, a, err);
+        rc = claim_prepare(&c, site, next, a, err);
         x.next = &c;
     }
     if (rc == BELAY_OK)
         rc = run(&x, a, out, err);
     if (rc == BELAY_OK && next)
-        rc = hand_next(&c, site, principal, a, next_out, err);
+        rc = hand_next(&c, site, a, next_out, err);
     return rc;
 }
 

@@ -249,7 +249,7 @@ belay_rc exec_grant(const struct exec_site *site,
     one.max_wait_ms = 0;
     belay_rc rc = begin(site, policy->worker, grant_ms, &s.g, err);
     if (rc == BELAY_OK)
-        rc = claim_prepare(&s.c, site, &one, bytes_of(NULL, 0), a, err);
+        rc = claim_prepare(&s.c, site, &one, a, err);
     if (rc)
         return rc;
     bool again = true;

@@ -202,7 +202,7 @@ static belay_rc decode(struct bytes rest, struct exec_handle *out,
 belay_rc handle_decode(const struct belay_handle *h, struct exec_handle *out,
                        struct belay_error *err)
 {
-    struct exec_handle inside;
+    struct exec_handle inside = { .backend = 0 };
     belay_rc rc =
         decode(bytes_of(h->opaque, h->opaque ? h->opaque_len : 0), &inside, err);
 
@@ -219,7 +219,7 @@ belay_rc handle_decode(const struct belay_handle *h, struct exec_handle *out,
 belay_rc handle_check(const struct exec_site *site, const struct belay_handle *h,
                       struct exec_handle *out, struct belay_error *err)
 {
-    struct exec_handle inside;
+    struct exec_handle inside = { .backend = 0 };
     belay_rc rc = handle_decode(h, &inside, err);
 
     if (rc)
@@ -286,7 +286,7 @@ belay_rc handle_text(const struct belay_handle *h, struct belay_arena *a,
                      const char **out, struct belay_error *err)
 {
     const size_t prefix = sizeof(TEXT_PREFIX) - 1;
-    struct exec_handle inside;
+    struct exec_handle inside = { .backend = 0 };
     belay_rc rc = handle_decode(h, &inside, err);
     if (rc)
         return rc;
@@ -295,7 +295,8 @@ belay_rc handle_text(const struct belay_handle *h, struct belay_arena *a,
     if (!text)
         return err_no_memory(err, "a handle");
     memcpy(text, TEXT_PREFIX, prefix);
-    size_t n = text_put(bytes_of(h->opaque, h->opaque_len), text + prefix);
+    size_t n =
+        text_put(bytes_of(h->opaque, h->opaque ? h->opaque_len : 0), text + prefix);
     text[prefix + n] = '\0';
     *out = text;
     return BELAY_OK;

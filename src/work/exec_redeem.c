@@ -147,11 +147,10 @@ static belay_rc prepare_redeem(struct redeeming *r, const char *grant_id,
 }
 
 belay_rc exec_claim_grant(const struct exec_site *site, const char *grant_id,
-                          const char *worker, int64_t lease_ms, struct bytes principal,
-                          struct belay_arena *a, struct belay_work *out,
-                          struct belay_error *err)
+                          const char *worker, int64_t lease_ms, struct belay_arena *a,
+                          struct belay_work *out, struct belay_error *err)
 {
-    struct redeeming r = { .site = site, .holder = { .principal = principal } };
+    struct redeeming r = { .site = site, .holder = { .principal = site->principal } };
     belay_rc rc = prepare_redeem(&r, grant_id, worker, lease_ms, err);
 
     if (rc == BELAY_OK)

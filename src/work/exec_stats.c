@@ -198,7 +198,7 @@ static belay_rc fill_lane(struct txn *t, const struct hit *hit, const struct hit
                           struct belay_lane *out, size_t *scanned)
 {
     struct bytes *ready;
-    struct ready_count count;
+    struct ready_count count = { .n = 0 };
     const struct row *oldest = NULL;
 
     if (!hit->rows[0])

@@ -117,7 +117,7 @@ static belay_rc tag_body(struct txn *t, void *arg)
     if (rc == BELAY_OK)
         rc = exec_get(t, c->id, &e);
     if (rc == BELAY_OK && !rows[1])
-        rc = exec_missing(t, bytes_str("execution_spec"), e.id);
+        rc = exec_missing(t, bytes_str("execution_spec"), c->id);
     if (rc == BELAY_OK)
         rc = tags_object(t, rows[1], &before);
     if (rc == BELAY_OK)

@@ -28,6 +28,7 @@
 struct exec_site {
     struct space *space;
     struct lane_book *lanes;
+    struct bytes principal; /* who asks, as the door knows it; may be empty */
     enum belay_backend_tag backend;
     int64_t grace_ms; /* after a lease's end, before somebody else may have it */
 };
@@ -62,8 +63,8 @@ MUST_USE belay_rc exec_submit(const struct exec_site *site,
 /* --- exec_claim.c, exec_grant.c --- */
 MUST_USE belay_rc exec_claim(const struct exec_site *site,
                              const struct belay_claim_policy *policy,
-                             struct bytes principal, struct belay_arena *a,
-                             struct belay_works *out, struct belay_error *err);
+                             struct belay_arena *a, struct belay_works *out,
+                             struct belay_error *err);
 MUST_USE belay_rc exec_grant(const struct exec_site *site,
                              const struct belay_claim_policy *policy, int64_t grant_ms,
                              struct belay_arena *a, struct belay_grant *out,
@@ -74,8 +75,8 @@ MUST_USE belay_rc exec_grant_one(const struct exec_site *site, const char *execu
                                  struct belay_error *err);
 MUST_USE belay_rc exec_claim_grant(const struct exec_site *site, const char *grant_id,
                                    const char *worker, int64_t lease_ms,
-                                   struct bytes principal, struct belay_arena *a,
-                                   struct belay_work *out, struct belay_error *err);
+                                   struct belay_arena *a, struct belay_work *out,
+                                   struct belay_error *err);
 
 /* --- exec_attempt.c: what a holder does and goes on --- */
 MUST_USE belay_rc exec_renew(const struct exec_site *site, const struct belay_handle *h,
@@ -93,9 +94,8 @@ MUST_USE belay_rc exec_release(const struct exec_site *site,
 MUST_USE belay_rc exec_complete(const struct exec_site *site,
                                 const struct belay_completion *items, size_t n,
                                 const struct belay_claim_policy *next,
-                                struct bytes principal, struct belay_arena *a,
-                                struct belay_ended *out, struct belay_works *next_out,
-                                struct belay_error *err);
+                                struct belay_arena *a, struct belay_ended *out,
+                                struct belay_works *next_out, struct belay_error *err);
 MUST_USE belay_rc exec_fail(const struct exec_site *site,
                             const struct belay_failure *items, size_t n,
                             struct belay_arena *a, struct belay_ended *out,

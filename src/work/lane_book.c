@@ -342,10 +342,12 @@ static belay_rc read_lanes(struct space *sp, struct reading *r, struct belay_err
     return rc;
 }
 
-belay_rc lane_view(struct lane_book *b, struct space *sp, const struct bytes *lanes,
-                   size_t n_lanes, struct bytes has, bool anew, struct belay_arena *a,
-                   struct lane_view *out, struct belay_error *err)
+belay_rc lane_view(struct lane_book *b, struct space *sp, const struct lane_query *q,
+                   bool anew, struct belay_arena *a, struct lane_view *out,
+                   struct belay_error *err)
 {
+    const struct bytes *lanes = q->lanes, has = q->has;
+    size_t n_lanes = q->n_lanes;
     struct reading r = { .lanes = lanes, .n = n_lanes };
     size_t n_routes = 0;
     belay_rc rc = BELAY_OK;

@@ -54,11 +54,18 @@ struct lane_view {
     size_t n_routes; /* that they have */
 };
 
-/* The view of these lanes for a worker with `has` (joined); reads the store for lanes that
- * are not in the book, or for all when `anew`. */
+/* Who asks. */
+struct lane_query {
+    const struct bytes *lanes;
+    size_t n_lanes;
+    struct bytes has; /* capabilities, joined */
+};
+
+/* The view of these lanes for that worker; reads the store for lanes that are not in the
+ * book, or for all when `anew`. */
 MUST_USE belay_rc lane_view(struct lane_book *b, struct space *sp,
-                            const struct bytes *lanes, size_t n_lanes, struct bytes has,
-                            bool anew, struct belay_arena *a, struct lane_view *out,
+                            const struct lane_query *q, bool anew,
+                            struct belay_arena *a, struct lane_view *out,
                             struct belay_error *err);
 
 /* Whether a scan of the rosters (limit ROUTES_MAX, no fetch) shows what the view was made

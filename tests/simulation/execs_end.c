@@ -44,7 +44,7 @@ static void work_off(struct actor *a)
     c->max = policy.max;
     c->worker = xstr(policy.worker);
     c->ttl_ms = policy.lease_ms;
-    belay_rc rc = exec_claim(&site, &policy, bytes_str("sim"), &arena, &works, &err);
+    belay_rc rc = exec_claim(&site, &policy, &arena, &works, &err);
     if (!xcall_end(c, rc))
         return;
     if (rc) {

@@ -50,8 +50,8 @@ void xdo_complete(struct actor *a, const struct xhandle *const *h, size_t n, boo
         };
     if (next)
         xpolicy_make(a, 90, &p, c);
-    belay_rc rc = exec_complete(&site, items, n, next ? &p.p : NULL, bytes_str("sim"),
-                                &arena, out, &works, &err);
+    belay_rc rc =
+        exec_complete(&site, items, n, next ? &p.p : NULL, &arena, out, &works, &err);
     if (!xcall_end(c, rc))
         return;
     if (n == 1 && !next && rc != BELAY_OK) {

@@ -285,8 +285,8 @@ void op_xredeem(struct actor *a)
     c->grant = xstr(copy);
     c->worker = xstr(workers[worker]);
     c->ttl_ms = ms < 0 ? 0 : ms == 0 ? BELAY_EXECUTION_LEASE_MS : ms;
-    belay_rc rc = exec_claim_grant(&site, copy, workers[worker], ms, bytes_str("sim"),
-                                   &arena, &work, &err);
+    belay_rc rc =
+        exec_claim_grant(&site, copy, workers[worker], ms, &arena, &work, &err);
     if (!xcall_end(c, rc))
         return;
     if (rc)

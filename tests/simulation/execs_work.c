@@ -94,7 +94,7 @@ size_t xdo_claim(struct actor *a, struct xpolicy *p, const struct xhandle *out[X
         return 0;
     struct xcall *c = xcall_begin(a, X_CLAIM);
     xpolicy_make(a, 30, p, c);
-    belay_rc rc = exec_claim(&site, &p->p, bytes_str("sim"), &arena, &works, &err);
+    belay_rc rc = exec_claim(&site, &p->p, &arena, &works, &err);
     if (!xcall_end(c, rc))
         return 0;
     if (rc) {

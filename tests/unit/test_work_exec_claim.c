@@ -62,9 +62,7 @@ static size_t claim(struct lab *l, struct belay_claim_policy p)
     if (p.lease_ms == 0)
         p.lease_ms = LEASE_MS;
     l->works = (struct belay_works){ .n = 0 };
-    WORK_RC(l->w,
-            exec_claim(&l->site, &p, bytes_of(NULL, 0), &l->w->arena, &l->works,
-                       &l->w->err),
+    WORK_RC(l->w, exec_claim(&l->site, &p, &l->w->arena, &l->works, &l->w->err),
             BELAY_OK);
     return l->works.n;
 }
@@ -88,8 +86,8 @@ static belay_rc complete(struct lab *l, const struct belay_work *work,
                                   .result_len = result ? strlen(result) : 0,
                                   .result_is_json = true };
 
-    return exec_complete(&l->site, &c, 1, NULL, bytes_of(NULL, 0), &l->w->arena,
-                         &l->ended, NULL, &l->w->err);
+    return exec_complete(&l->site, &c, 1, NULL, &l->w->arena, &l->ended, NULL,
+                         &l->w->err);
 }
 
 static belay_rc fail(struct lab *l, const struct belay_work *work, int cls)
@@ -366,8 +364,8 @@ static void batches_case(struct work *w)
                                            .handle = i < 2 ? &l.works.work[i].handle
                                                            : &broken };
         WORK_RC(l.w,
-                exec_complete(&l.site, items, 3, &policy, bytes_of(NULL, 0),
-                              &l.w->arena, ended, &next, &l.w->err),
+                exec_complete(&l.site, items, 3, &policy, &l.w->arena, ended, &next,
+                              &l.w->err),
                 BELAY_OK);
         TAP_EQ(t, ended[0].code, BELAY_OK);
         TAP_EQ(t, ended[1].code, BELAY_OK);

@@ -69,10 +69,7 @@ static inline struct belay_work take_from(struct hands *h, const char *lane,
                                           .lease_ms = LEASE_MS };
     struct belay_works works = { .n = 0 };
 
-    WORK_RC(
-        h->w,
-        exec_claim(&h->site, &p, bytes_of(NULL, 0), &h->w->arena, &works, &h->w->err),
-        BELAY_OK);
+    WORK_RC(h->w, exec_claim(&h->site, &p, &h->w->arena, &works, &h->w->err), BELAY_OK);
     TAP_EQ(h->w->t, works.n, 1);
     return works.n > 0 ? works.work[0] : (struct belay_work){ .execution_id = "none" };
 }
@@ -92,10 +89,10 @@ static inline void complete_with(struct hands *h, const struct belay_work *work,
                                         .result_is_json = is_json };
     struct belay_ended ended = { .code = BELAY_OK };
 
-    WORK_RC(h->w,
-            exec_complete(&h->site, &c, 1, NULL, bytes_of(NULL, 0), &h->w->arena,
-                          &ended, NULL, &h->w->err),
-            BELAY_OK);
+    WORK_RC(
+        h->w,
+        exec_complete(&h->site, &c, 1, NULL, &h->w->arena, &ended, NULL, &h->w->err),
+        BELAY_OK);
     WORK_RC(h->w, ended.code, BELAY_OK);
 }
 

@@ -190,8 +190,7 @@ static belay_rc grant_one(struct lab *l, const char *id, const char *worker,
 static belay_rc redeem(struct lab *l, const char *grant, const char *worker,
                        struct belay_work *out)
 {
-    return exec_claim_grant(&l->site, grant, worker, 0, bytes_of(NULL, 0), &l->w->arena,
-                            out, &l->w->err);
+    return exec_claim_grant(&l->site, grant, worker, 0, &l->w->arena, out, &l->w->err);
 }
 
 static void granted(struct work *w)

@@ -399,8 +399,8 @@ static void list_all(struct hands *h)
             BELAY_OK);
     TAP_STR(h->w->t, listed(h, waiting), "f");
     WORK_RC(h->w,
-            exec_claim_grant(&h->site, grant.grant_id, "w3", LEASE_MS,
-                             bytes_of(NULL, 0), &h->w->arena, &work, &h->w->err),
+            exec_claim_grant(&h->site, grant.grant_id, "w3", LEASE_MS, &h->w->arena,
+                             &work, &h->w->err),
             BELAY_OK);
     int64_t later = now_of(h);
     (void)submit(h, (struct belay_submission){ .kind = "h", .priority = 1 });

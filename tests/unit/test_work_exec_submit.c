@@ -1034,7 +1034,8 @@ static struct lane_view view(struct booking *b, const char *const *lanes, size_t
     for (size_t i = 0; i < n; i++)
         names[i] = bytes_str(lanes[i]);
     WORK_RC(b->w,
-            lane_view(b->book, b->w->space, names, n, bytes_str(has), anew,
+            lane_view(b->book, b->w->space,
+                      &(struct lane_query){ names, n, bytes_str(has) }, anew,
                       &b->w->arena, &v, &b->w->err),
             BELAY_OK);
     return v;
@@ -1411,7 +1412,8 @@ static void *read_book(void *arg)
     for (int i = 0; i < 200; i++) {
         struct lane_view v;
         struct belay_error err;
-        r->bad |= lane_view(r->b.book, r->b.w->space, lanes, 2, bytes_str("gpu"),
+        r->bad |= lane_view(r->b.book, r->b.w->space,
+                            &(struct lane_query){ lanes, 2, bytes_str("gpu") },
                             i % 3 == 0, &r->arena, &v, &err) != BELAY_OK ||
                   v.n_rosters != 2 || v.n_ready > v.n_routes;
         arena_reset(&r->arena);

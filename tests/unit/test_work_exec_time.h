@@ -85,17 +85,15 @@ static inline struct belay_work take(struct lab *l, const char *worker)
     struct belay_works out = { .n = 0 };
     struct belay_work none = { .execution_id = "" };
 
-    WORK_RC(l->w,
-            exec_claim(&l->site, &p, bytes_of(NULL, 0), &l->w->arena, &out, &l->w->err),
-            BELAY_OK);
+    WORK_RC(l->w, exec_claim(&l->site, &p, &l->w->arena, &out, &l->w->err), BELAY_OK);
     return out.n > 0 ? out.work[0] : none;
 }
 
 static inline belay_rc complete(struct lab *l, const struct belay_work *work)
 {
     struct belay_completion c = { .size = sizeof(c), .handle = &work->handle };
-    belay_rc rc = exec_complete(&l->site, &c, 1, NULL, bytes_of(NULL, 0), &l->w->arena,
-                                &l->ended, NULL, &l->w->err);
+    belay_rc rc =
+        exec_complete(&l->site, &c, 1, NULL, &l->w->arena, &l->ended, NULL, &l->w->err);
 
     return rc ? rc : l->ended.code;
 }

@@ -1233,9 +1233,7 @@ static void executions(struct work *w)
                                   .result_len = sizeof(result) };
     TAP_EQ(w->t, work.payload_len, sizeof(payload));
     collects(w, BELAY_GC_NOTHING, 0);
-    WORK_RC(w,
-            exec_complete(&l.site, &c, 1, NULL, bytes_of(NULL, 0), &w->arena, &l.ended,
-                          NULL, &w->err),
+    WORK_RC(w, exec_complete(&l.site, &c, 1, NULL, &w->arena, &l.ended, NULL, &w->err),
             BELAY_OK);
     struct belay_gc_report r = collect(w, &at_once);
     TAP_EQ(w->t, r.deleted_blobs, 0);
