@@ -317,7 +317,8 @@ static belay_rc run_once(const struct op_call *call,
 
     do {
         one = (struct belay_timer_report){ 0 };
-        belay_rc rc = exec_timers_step(&call->belay->site, filter, &one, err);
+        belay_rc rc = exec_timers_pass(call->belay->store, call->belay->site.grace_ms,
+                                       filter, &one, err);
         if (rc)
             return rc;
         all.promoted += one.promoted;
@@ -348,9 +349,11 @@ belay_rc op_timers(const struct op_call *call, json_t **out, struct belay_error 
         filter.tag_key = tags[0].key;
         filter.tag_value = tags[0].value;
     }
+    filter.ns = op_str(call, "only_namespace");
     if (op_get(call, "once"))
         return run_once(call, &filter, out, err);
-    rc = exec_timers_run(&call->belay->site, &filter, call->cancel, err);
+    rc = exec_timers_serve(call->belay->store, call->belay->site.grace_ms, &filter,
+                           call->cancel, err);
     if (rc != BELAY_OK && rc != BELAY_CANCELLED)
         return rc;
     json_t *result = json_object();

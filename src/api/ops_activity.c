@@ -36,6 +36,7 @@ static const struct op_arg timers_args[] = {
       .kind = OP_FLAG,
       .type = OP_BOOL,
       .help = "only what is due now" },
+    ARG_TEXT("only_namespace", "NS", "only in this namespace"),
     ARG_TAG_FILTER("only_tag", "only executions with this tag"),
 };
 
@@ -115,13 +116,15 @@ const struct operation ops_activity[4] = {
       .words = "timers",
       .summary = "Do what happens by itself: delays, lost leases, timeouts, deadlines",
       .details =
-          "Runs until it is told to stop. Any number of processes may do so: one "
-          "at a time works. A claim sees to what is due by itself, so that a "
+          "Serves every namespace of the store, until it is told to stop. Any number "
+          "of processes may do so: one at a time works in each. A claim sees to what "
+          "is due by itself, so that a "
           "store without this still makes progress.",
       .args = timers_args,
       .n_args = COUNT_OF(timers_args),
       .scope = OP_SCOPE_OPERATE,
       .needs_store = true,
+      .reach = OP_REACH_STORE,
       .shape = OP_OBJECT,
       .columns = timers_columns,
       .essence = "promoted",

@@ -172,4 +172,18 @@ MUST_USE belay_rc exec_timers_run(const struct exec_site *site,
                                   const struct belay_scanner_filter *filter,
                                   struct belay_cancel *cancel, struct belay_error *err);
 
+/* --- exec_serve.c: every namespace of a store that the filter admits --- */
+
+/* One step in each, added up.  One that cannot be served does not keep the others from it:
+ * the first such error is the answer. */
+MUST_USE belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
+                                   const struct belay_scanner_filter *filter,
+                                   struct belay_timer_report *out,
+                                   struct belay_error *err);
+/* Passes when something is due and every 5 seconds, until cancelled. */
+MUST_USE belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
+                                    const struct belay_scanner_filter *filter,
+                                    struct belay_cancel *cancel,
+                                    struct belay_error *err);
+
 #endif /* WORK_EXECUTION_H */

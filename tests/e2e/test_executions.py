@@ -424,6 +424,17 @@ def _():
     same(refused(url, "timers", "--once", "--only-tag", "mine")[0], 2)
 
 
+@case("timers serve every namespace of a store, or one")
+def _():
+    url = store()
+    for namespace in ("default", "one", "two"):
+        submit(url, "--delay", "1ms", "--namespace", namespace)
+    time.sleep(0.01)
+    same(ask(url, "timers", "--once", "--only-namespace", "two")["promoted"], 1)
+    same(ask(url, "timers", "--once", "--only-namespace", "none")["promoted"], 0)
+    same(ask(url, "timers", "--once")["promoted"], 2)
+
+
 # --- looking ---
 
 
