@@ -1,5 +1,5 @@
 #!lua name=belay1
--- revision 1
+-- revision 2
 --
 -- What the Valkey driver needs done at one moment: a plan (belay1_commit), and parts of rank
 -- indexes (belay1_scan; belay1_pick, which also holds what it finds).  commit.c and scan.c
@@ -682,6 +682,8 @@ local function scan(keys, args, holds)
   end
   local now, until_ms
   if holds then
+    -- Holds are for speed only: they are not worth a line of the log, and its sync.
+    redis.set_repl(redis.REPL_NONE)
     local time = call('TIME')
     now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
     now, until_ms = format('%.0f', now), format('%.0f', now + hold_ms)
