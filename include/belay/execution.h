@@ -296,9 +296,9 @@ struct belay_submitted {
 };
 
 /* All of them in one transaction, or none: n is 1 to BELAY_SUBMIT_MAX, out has n entries.
- * `invalid` with a reason: lane, priority, payload, deadline, retry, requires (message:
- * empty_token, comma_in_token, control_or_whitespace, too_many_tokens, too_many_bytes),
- * tag, key, ...; key_conflict: the key was used for another submission. */
+ * `invalid` with a reason: lane, priority, payload, too_large, deadline, retry, requires
+ * (message: empty_token, comma_in_token, control_or_whitespace, not_utf8, too_many_tokens,
+ * too_many_bytes), tag, key, ...; key_conflict: the key was used for another submission. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_submit(
     struct belay *b, const struct belay_submission *items, size_t n,
     struct belay_arena *arena, struct belay_submitted *out, struct belay_error *err);
@@ -462,8 +462,9 @@ struct belay_ended {
     bool replayed;          /* it had been done before */
 };
 
-/* n items (1 to 1000) in one transaction, each done or not by itself.  next not NULL:
- * claims in the same transaction (without waiting); next_out then has what came of it. */
+/* n items (1 to 1000) in one transaction, each done or not by itself: out says.  Of a
+ * single one, without a next, the error is also the call's.  next not NULL: claims in the
+ * same transaction (without waiting); next_out then has what came of it. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_complete(
     struct belay *b, const struct belay_completion *items, size_t n,
     const struct belay_claim_policy *next, struct belay_arena *arena,

@@ -321,16 +321,11 @@ static belay_rc run_once(const struct op_call *call,
                                        filter, &one, err);
         if (rc)
             return rc;
-        all.promoted += one.promoted;
-        all.expired_leases += one.expired_leases;
-        all.capped += one.capped;
-        all.timed_out += one.timed_out;
-        all.expired += one.expired;
-        all.purged += one.purged;
-        all.keys += one.keys;
+        all.next_due_at_ms =
+            BELAY_TIME_NONE; /* what counts is when the last one ended */
+        all.busy = false;
+        timer_report_add(&all, &one);
     } while (one.more && !one.busy);
-    all.next_due_at_ms = one.next_due_at_ms;
-    all.busy = one.busy;
     json_t *result = report_of(&all);
     return op_finish(result, !result, out, err);
 }

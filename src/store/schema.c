@@ -451,6 +451,17 @@ const struct schema schema_belay = {
     .n_types = COUNT_OF(belay_types),
 };
 
+bool row_type_is_rewritten(const struct row_type *type)
+{
+    static const struct column lease[] = { LEASE_AT(0) };
+
+    for (unsigned i = 0; i < type->n_columns; i++) {
+        if (strcmp(type->columns[i].name, lease[LEASE_ID].name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static const char *column_fault(const struct row_type *type, unsigned i)
 {
     const struct column *c = &type->columns[i];

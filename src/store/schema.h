@@ -45,6 +45,10 @@ struct schema {
     size_t n_types;
 };
 
+/* Whether rows of this type are written again soon after they came, as what is leased is: a
+ * store may leave room beside them. */
+bool row_type_is_rewritten(const struct row_type *type);
+
 /* The product's dictionary. */
 extern const struct schema schema_belay;
 

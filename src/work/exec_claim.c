@@ -5,8 +5,6 @@
 
 /* What is due is handled along the way, a little at a time. */
 #define DUE_PAGE 64
-/* A waiter looks again after this, woken or not. */
-#define RELOOK_US (EXEC_RELOOK_MS * 1000)
 
 /* --- in the body --- */
 
@@ -39,38 +37,6 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                       .hints = CLAIM_HINTS };
 }
 
-/* L7: decided from the rows as they are guarded, not from where they stand. */
-static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits *due,
-                           struct event_list *events)
-{
-    struct due_count count = { .promoted = 0 };
-    belay_rc rc = BELAY_OK;
-
-    for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
-        const struct hit *hit = &due->hit[i];
-        struct value key = value_text(hit->member);
-        const struct row *row = NULL;
-        if (!hit->rows[0] || !hit->rows[1]) {
-            rc = exec_missing(t, hit->index, hit->member);
-            continue;
-        }
-        /* Read again: what is completed along with the claim was due, too. */
-        rc = txn_get(t, &row_execution, &key, &row);
-        if (rc == BELAY_OK && row)
-            rc = exec_due(t, c->site, row, hit->rows[1], c->now_ms, c->random + i,
-                          events, &count);
-    }
-    c->moved = due->n > 0;
-    c->more = due->n == DUE_PAGE;
-    return rc;
-}
-
-/* A deadline that has passed ends it here and now, whoever runs timers. */
-static bool is_too_late(const struct row *row, int64_t now_ms)
-{
-    return row_i64(row, EXEC_DEADLINE_AT_MS, INT64_MAX) <= now_ms;
-}
-
 /* Nothing was written yet, so what cannot be read can be left where it is. */
 static bool is_readable(struct txn *t, const struct hit *hit)
 {
@@ -79,6 +45,39 @@ static bool is_readable(struct txn *t, const struct hit *hit)
 
     return hit->rows[0] && hit->rows[1] && exec_of(t, hit->rows[0], &e) == BELAY_OK &&
            exec_policy_read(t, hit->rows[1], &policy) == BELAY_OK;
+}
+
+/* L7: decided from the rows as they are guarded, not from where they stand. */
+static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits *due,
+                           struct event_list *events)
+{
+    struct due_count count = { .promoted = 0 };
+    size_t seen = 0;
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
+        const struct hit *hit = &due->hit[i];
+        struct value key = value_text(hit->member);
+        const struct row *row = NULL;
+        if (!is_readable(t,
+                         hit)) /* `check` tells of it; the others do not wait for it */
+            continue;
+        seen++;
+        /* Read again: what is completed along with the claim was due, too. */
+        rc = txn_get(t, &row_execution, &key, &row);
+        if (rc == BELAY_OK && row)
+            rc = exec_due(t, c->site, row, hit->rows[1], c->now_ms, c->random + i,
+                          events, &count);
+    }
+    c->moved = seen > 0;
+    c->more = seen > 0 && due->n == DUE_PAGE;
+    return rc;
+}
+
+/* A deadline that has passed ends it here and now, whoever runs timers. */
+static bool is_too_late(const struct row *row, int64_t now_ms)
+{
+    return row_i64(row, EXEC_DEADLINE_AT_MS, INT64_MAX) <= now_ms;
 }
 
 static belay_rc take_candidates(struct txn *t, struct claiming *c,
@@ -223,6 +222,14 @@ static belay_rc claim_body(struct txn *t, void *arg)
 
 /* --- looking, and waiting --- */
 
+bool claim_leaves_due(struct claiming *c, belay_rc rc)
+{
+    bool first = rc == BELAY_CORRUPT && !c->leave_due;
+
+    c->leave_due = c->leave_due || first;
+    return first;
+}
+
 /* Until something is claimed, or there is nothing to do. */
 static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_error *err)
 {
@@ -230,34 +237,17 @@ static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_err
     bool corrupt;
     belay_rc rc;
 
+    c->leave_due = false;
     do {
         rc = txn_run(c->site->space, claim_body, c, &options, a, err);
-        corrupt = rc == BELAY_CORRUPT && !c->leave_due;
+        corrupt = claim_leaves_due(c, rc);
         if (corrupt) {
-            c->leave_due = true;
             rc = BELAY_OK;
         } else if (rc == BELAY_OK && c->stale) {
             rc = claim_view(c, true, a, err);
         }
     } while (rc == BELAY_OK && (corrupt || c->stale || (c->n == 0 && c->more)));
     return rc;
-}
-
-static belay_rc wait_for_work(struct claiming *c, struct listener *l,
-                              int64_t deadline_us, struct belay_error *err)
-{
-    const struct belay_clock *clock = store_clock_hook(space_store(c->site->space));
-    int64_t now_ms = 0, now_us = clock->mono_us(clock->arg);
-    int64_t until_us = now_us + RELOOK_US;
-    belay_rc rc = space_now(c->site->space, &now_ms, err);
-    if (rc)
-        return rc;
-
-    if (c->next_at_ms != TIME_NONE && c->next_at_ms - now_ms < RELOOK_US / 1000)
-        until_us =
-            now_us + (c->next_at_ms > now_ms ? c->next_at_ms - now_ms : 0) * 1000;
-    rc = listener_wait(l, until_us < deadline_us ? until_us : deadline_us, err);
-    return rc == BELAY_TIMEOUT ? BELAY_OK : rc;
 }
 
 static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
@@ -281,7 +271,7 @@ static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
         rc = look(c, a, err);
         if (rc || c->n > 0 || last)
             break;
-        rc = wait_for_work(c, l, deadline_us, err);
+        rc = exec_rest(c->site->space, l, c->next_at_ms, deadline_us, err);
         arena_rewind(a, mark); /* with the view, if that was renewed */
         if (rc == BELAY_OK)
             rc = claim_view(c, false, a, err);

@@ -72,6 +72,10 @@ MUST_USE belay_rc claim_each(struct txn *t, struct claiming *c,
 MUST_USE belay_rc claim_take(struct txn *t, struct claiming *c,
                              struct hits hits[CLAIM_SCANS], struct event_list *events);
 
+/* After a run that ended with rc: whether to run it once more without what is due, since
+ * something about that is corrupt. */
+MUST_USE bool claim_leaves_due(struct claiming *c, belay_rc rc);
+
 /* Reads what lies in blobs. */
 MUST_USE belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
                                  struct belay_error *err);

@@ -199,3 +199,20 @@ belay_rc exec_next_due(struct txn *t, int64_t now_ms, int64_t *out_ms)
     *out_ms = hits.n > 0 ? hits.hit[0].rank : TIME_NONE;
     return BELAY_OK;
 }
+
+belay_rc exec_rest(struct space *sp, struct listener *l, int64_t next_ms,
+                   int64_t deadline_us, struct belay_error *err)
+{
+    const struct belay_clock *clock = store_clock_hook(space_store(sp));
+    int64_t now_us = clock->mono_us(clock->arg), now_ms = 0;
+    int64_t until_us = now_us + EXEC_RELOOK_MS * 1000;
+
+    if (next_ms != TIME_NONE && space_now(sp, &now_ms, NULL) == BELAY_OK) {
+        int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
+        if (wait_ms < EXEC_RELOOK_MS)
+            until_us = now_us + wait_ms * 1000;
+    }
+    belay_rc rc =
+        listener_wait(l, until_us < deadline_us ? until_us : deadline_us, err);
+    return rc == BELAY_TIMEOUT ? BELAY_OK : rc;
+}

@@ -240,6 +240,9 @@ static belay_rc run(struct endings *x, struct belay_arena *a, struct belay_ended
 
     if (x->next || !all_refused(x))
         rc = txn_run(x->site->space, end_body, x, NULL, a, err);
+    if (x->next &&
+        claim_leaves_due(x->next, rc)) /* it does not keep this from ending */
+        rc = txn_run(x->site->space, end_body, x, NULL, a, err);
     if (rc)
         return rc;
     memcpy(out, x->out, x->n * sizeof(*out));

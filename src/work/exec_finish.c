@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "work/execution_rows.h"
+#include "work/exec_grant.h"
 #include "work/queue.h"
 
 /* --- attempts that are over --- */
@@ -186,9 +186,6 @@ static void set_columns(struct exec *e, const struct exec_ending *how)
 
     e->v[EXEC_TIMEOUT_AT_MS] = value_null();
     e->v[EXEC_LOST_AT_MS] = value_null();
-    e->v[EXEC_GRANT_UNTIL_MS] = value_null();
-    e->v[EXEC_GRANT] = value_null();
-    e->v[EXEC_GRANT_WORKER] = value_null();
     e->v[EXEC_DETAIL] = text_or_null(how->reason);
     e->v[EXEC_DELAY_UNTIL_MS] = ends ? value_null() : value_i64(how->delay_until_ms);
     if (ends)
@@ -197,23 +194,11 @@ static void set_columns(struct exec *e, const struct exec_ending *how)
         e->v[EXEC_RETRIES] = value_i64(exec_i64(e, EXEC_RETRIES, 0) + 1);
 }
 
-/* A grant that nobody used goes with it. */
-static belay_rc drop_grant(struct txn *t, const struct exec *e)
-{
-    struct value key = e->v[EXEC_GRANT];
-    const struct row *grant;
-
-    if (key.kind == VALUE_NULL)
-        return BELAY_OK;
-    belay_rc rc = txn_get(t, &row_execution_grant, &key, &grant);
-    return rc || !grant ? rc : txn_delete(t, &row_execution_grant, &key);
-}
-
 belay_rc exec_finish(struct txn *t, struct exec *e, const struct exec_ending *how,
                      struct event_list *events)
 {
     bool held = e->vector.ownership == BELAY_LEASED;
-    belay_rc rc = drop_grant(t, e);
+    belay_rc rc = exec_ungrant(t, e); /* one that nobody used goes with it */
 
     if (rc == BELAY_OK)
         rc = exec_step(t, e, how->step);

@@ -3,7 +3,6 @@
 #include "work/namespaces.h"
 
 #define PAGE 64
-#define RELOOK_US (EXEC_RELOOK_MS * 1000)
 
 struct pass {
     struct store *store;
@@ -14,8 +13,7 @@ struct pass {
     struct belay_error why;
 };
 
-static void add_report(struct belay_timer_report *to,
-                       const struct belay_timer_report *r)
+void timer_report_add(struct belay_timer_report *to, const struct belay_timer_report *r)
 {
     to->promoted += r->promoted;
     to->expired_leases += r->expired_leases;
@@ -42,7 +40,7 @@ static void serve_one(struct pass *p, struct bytes ns)
     if (rc == BELAY_OK)
         rc = exec_timers_step(&site, p->filter, &report, &err);
     if (rc == BELAY_OK) {
-        add_report(&p->report, &report);
+        timer_report_add(&p->report, &report);
     } else if (p->failed == BELAY_OK) {
         p->failed = rc;
         p->why = err;
@@ -94,22 +92,6 @@ belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
     return p.failed;
 }
 
-static belay_rc sleep_until(struct space *system, struct listener *l, int64_t next_ms,
-                            struct belay_error *err)
-{
-    const struct belay_clock *clock = store_clock_hook(space_store(system));
-    int64_t now_us = clock->mono_us(clock->arg), now_ms = 0;
-    int64_t until_us = now_us + RELOOK_US;
-
-    if (next_ms != TIME_NONE && space_now(system, &now_ms, NULL) == BELAY_OK) {
-        int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
-        if (wait_ms < EXEC_RELOOK_MS)
-            until_us = now_us + wait_ms * 1000;
-    }
-    belay_rc rc = listener_wait(l, until_us, err);
-    return rc == BELAY_TIMEOUT ? BELAY_OK : rc;
-}
-
 belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
                            const struct belay_scanner_filter *filter,
                            struct belay_cancel *cancel, struct belay_error *err)
@@ -127,7 +109,7 @@ belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
         /* What goes wrong with the store or one of its namespaces may pass. */
         if (pass(&p, NULL))
             p.report.next_due_at_ms = TIME_NONE;
-        rc = sleep_until(system, l, p.report.next_due_at_ms, err);
+        rc = exec_rest(system, l, p.report.next_due_at_ms, NO_DEADLINE_US, err);
     }
     listener_close(l);
     return rc;

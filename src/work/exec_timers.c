@@ -12,8 +12,6 @@
 
 #define TIMER_LEASE_MS ((int64_t)10000)
 #define TIMER_OWNER "timers"
-/* A sleeper looks again after this, woken or not. */
-#define RELOOK_US (EXEC_RELOOK_MS * 1000)
 #define FEED_PAGE 64
 #define FEED_ENTRY_MAX ((size_t)1 << 20)
 
@@ -257,22 +255,6 @@ static bool passes(belay_rc rc)
            rc == BELAY_UNKNOWN_OUTCOME;
 }
 
-static belay_rc sleep_until(const struct exec_site *site, struct listener *l,
-                            int64_t next_ms, struct belay_error *err)
-{
-    const struct belay_clock *clock = store_clock_hook(space_store(site->space));
-    int64_t now_us = clock->mono_us(clock->arg), now_ms = 0;
-    int64_t until_us = now_us + RELOOK_US;
-
-    if (next_ms != TIME_NONE && space_now(site->space, &now_ms, NULL) == BELAY_OK) {
-        int64_t wait_ms = next_ms > now_ms ? next_ms - now_ms : 0;
-        if (wait_ms < RELOOK_US / 1000)
-            until_us = now_us + wait_ms * 1000;
-    }
-    belay_rc rc = listener_wait(l, until_us, err);
-    return rc == BELAY_TIMEOUT ? BELAY_OK : rc;
-}
-
 belay_rc exec_timers_run(const struct exec_site *site,
                          const struct belay_scanner_filter *filter,
                          struct belay_cancel *cancel, struct belay_error *err)
@@ -290,7 +272,7 @@ belay_rc exec_timers_run(const struct exec_site *site,
             break;
         if (rc)
             report.next_due_at_ms = TIME_NONE;
-        rc = sleep_until(site, l, report.next_due_at_ms, err);
+        rc = exec_rest(site->space, l, report.next_due_at_ms, NO_DEADLINE_US, err);
     }
     listener_close(l);
     return rc;

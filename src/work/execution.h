@@ -180,6 +180,9 @@ MUST_USE belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
                                    const struct belay_scanner_filter *filter,
                                    struct belay_timer_report *out,
                                    struct belay_error *err);
+/* Adds what one step did to what others did; the next time is the earliest. */
+void timer_report_add(struct belay_timer_report *to,
+                      const struct belay_timer_report *r);
 /* Passes when something is due and every 5 seconds, until cancelled. */
 MUST_USE belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
                                     const struct belay_scanner_filter *filter,

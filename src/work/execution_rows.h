@@ -232,4 +232,10 @@ MUST_USE belay_rc exec_due(struct txn *t, const struct exec_site *site,
 /* The earliest time at which something becomes due by itself, after now; TIME_NONE. */
 MUST_USE belay_rc exec_next_due(struct txn *t, int64_t now_ms, int64_t *out_ms);
 
+/* Waits until it is woken, next_ms (TIME_NONE: none) or the deadline has come, or
+ * EXEC_RELOOK_MS have passed.  `cancelled`. */
+#define NO_DEADLINE_US INT64_MAX
+MUST_USE belay_rc exec_rest(struct space *sp, struct listener *l, int64_t next_ms,
+                            int64_t deadline_us, struct belay_error *err);
+
 #endif /* WORK_EXECUTION_ROWS_H */

@@ -400,6 +400,59 @@ static void session_case(struct work *w)
     lab_close(&l);
 }
 
+static belay_rc spoil_body(struct txn *t, void *arg)
+{
+    struct value key = value_str(arg);
+    struct change change = { EXEC_PHASE, value_str("nowhere") };
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_execution, &key, &row);
+
+    return rc ? rc : txn_put(t, &row_execution, &key, &change, 1);
+}
+
+/* Makes an execution unreadable. */
+static void spoil(struct lab *l, const char *id)
+{
+    WORK_RC(l->w,
+            txn_run(l->w->space, spoil_body, (void *)(uintptr_t)id, NULL, &l->w->arena,
+                    &l->w->err),
+            BELAY_OK);
+}
+
+/* One of those that are due, and one at the head of the lane, cannot be read: all others
+ * are promoted, claimed and completed. */
+static void damage_case(struct work *w)
+{
+    static const char *const lanes[] = { "l" };
+    struct belay_claim_policy policy = {
+        .size = sizeof(policy), .lanes = lanes, .n_lanes = 1, .worker = "w1"
+    };
+    struct tap *t = w->t;
+    struct belay_works next = { .n = 0 };
+    struct lab l;
+
+    if (lab_open(&l, w)) {
+        spoil(&l, submit(&l, (struct belay_submission){ .delay_ms = 10 }));
+        spoil(&l, submit(&l, (struct belay_submission){ .priority = 9 }));
+        const char *id = submit(&l, (struct belay_submission){ .delay_ms = 20 });
+        const char *later = submit(&l, (struct belay_submission){ .delay_ms = 40 });
+        pass(&l, 30);
+        struct belay_work work = take(&l, "w1");
+        TAP_STR(t, work.execution_id, id);
+        pass(&l, 30);
+        struct belay_completion c = { .size = sizeof(c), .handle = &work.handle };
+        WORK_RC(l.w,
+                exec_complete(&l.site, &c, 1, &policy, &l.w->arena, &l.ended, &next,
+                              &l.w->err),
+                BELAY_OK);
+        TAP_EQ(t, l.ended.code, BELAY_OK);
+        TAP_EQ(t, next.n, 1);
+        TAP_STR(t, next.n ? next.work[0].execution_id : "", later);
+        TAP_EQ(t, claim(&l, (struct belay_claim_policy){ .max = 9 }), 0);
+    }
+    lab_close(&l);
+}
+
 /* What the calls since the last time took. */
 static void expect_trips(struct work *w, unsigned reads, unsigned commits)
 {
@@ -469,6 +522,11 @@ static void test_session(struct tap *t)
     work_everywhere(t, session_case);
 }
 
+static void test_damage(struct tap *t)
+{
+    work_everywhere(t, damage_case);
+}
+
 static void test_round_trips(struct tap *t)
 {
     work_everywhere(t, round_trips_case);
@@ -484,6 +542,7 @@ static const struct tap_case cases[] = {
     { "many are completed at once, and the next claimed along with them",
       test_batches },
     { "the end is told to the session it belongs to, once", test_session },
+    { "what cannot be read keeps nobody from working", test_damage },
     { "round trips", test_round_trips },
 };
 

@@ -4,21 +4,12 @@
 #include "store/drivers/postgres/impl.h"
 
 /* How busy tables are kept: room for updates in place, and a vacuum before a fifth of
- * the table is dead.  What is leased is written at least twice, soon after it came. */
+ * the table is dead. */
 #define TABLE_OPTIONS(fill)                                                \
     " WITH (fillfactor = " fill ", autovacuum_vacuum_scale_factor = 0.02," \
     " autovacuum_vacuum_threshold = 500)"
 #define FILL "85"
-#define FILL_LEASED "50"
-
-static bool is_leased(const struct row_type *type)
-{
-    for (unsigned i = 0; i < type->n_columns; i++) {
-        if (strcmp(type->columns[i].name, "lease_id") == 0)
-            return true;
-    }
-    return false;
-}
+#define FILL_REWRITTEN "50"
 
 static const char *collation(enum value_kind kind)
 {
@@ -40,8 +31,8 @@ static void type_table(const struct pg_store *s, const struct row_type *type,
     for (unsigned i = 0; i < type->n_key; i++)
         buf_printf(out, ", \"%s\"", type->columns[i].name);
     buf_append_str(out, "))");
-    buf_append_str(out,
-                   is_leased(type) ? TABLE_OPTIONS(FILL_LEASED) : TABLE_OPTIONS(FILL));
+    buf_append_str(out, row_type_is_rewritten(type) ? TABLE_OPTIONS(FILL_REWRITTEN)
+                                                    : TABLE_OPTIONS(FILL));
     buf_append_str(out, ";\n");
 }
 
