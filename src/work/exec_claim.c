@@ -59,8 +59,8 @@ static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits 
         const struct hit *hit = &due->hit[i];
         struct value key = value_text(hit->member);
         const struct row *row = NULL;
-        if (!is_readable(t,
-                         hit)) /* `check` tells of it; the others do not wait for it */
+        /* `check` tells of what cannot be read; the others do not wait for it. */
+        if (!is_readable(t, hit))
             continue;
         seen++;
         /* Read again: what is completed along with the claim was due, too. */
