@@ -293,6 +293,8 @@ MUST_USE belay_rc pg_learn_life(struct pg_conn *c, struct belay_error *err);
 belay_rc pg_life(struct driver *d, void *attempt, struct bytes known,
                  struct lineage *out, struct belay_error *err);
 
+uint64_t pg_era(struct driver *d, void *attempt);
+
 /* --- schema.c --- */
 
 MUST_USE belay_rc pg_make_schema(struct pg_store *s, struct pg_conn *c,
