@@ -75,6 +75,16 @@ belay_rc txn_now(struct txn *t, int64_t *out_ms)
 
 /* --- the loop --- */
 
+/* Whether the guard that did not hold is that of a row which was thought to be new. */
+static bool was_assumed(const struct txn *t, size_t failed)
+{
+    for (const struct entry *e = t->rows.first; e; e = e->next, failed--) {
+        if (failed == 0)
+            return ((const struct txn_row *)e)->assumed;
+    }
+    return false;
+}
+
 /* T4: an answer drawn from more than one round trip is checked before it is given. */
 static enum verdict confirm(struct txn *t, belay_rc answer)
 {
@@ -90,8 +100,10 @@ static enum verdict confirm(struct txn *t, belay_rc answer)
     if (!t->rc)
         t->rc = driver_commit(t->driver, t->attempt, &check, &result, &t->err);
     /* A check whose reply was lost has changed nothing: ask again. */
-    if (result.conflict)
+    if (result.conflict) {
+        t->doubtful |= was_assumed(t, result.failed_guard);
         txn_unlearn(t, result.failed_guard);
+    }
     if (result.conflict || t->rc == BELAY_UNKNOWN_OUTCOME)
         return CONFLICT;
     if (t->rc)
@@ -143,6 +155,7 @@ static enum verdict conclude(struct txn *t, belay_rc answer)
     if (t->rc)
         return DONE;
     enum verdict verdict = commit(t);
+    t->doubtful |= verdict == CONFLICT && was_assumed(t, t->result.failed_guard);
     if (verdict == CONFLICT && t->result.conflict)
         txn_unlearn(t, t->result.failed_guard);
     else
@@ -261,6 +274,7 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     t.options = options;
     t.founding = founding;
     t.drawn = false;
+    t.doubtful = false;
     t.body = body;
     t.arg = arg;
     t.run = 0;
