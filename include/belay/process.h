@@ -9,7 +9,7 @@
  * somebody else holds it (L4).
  *
  * Ids of processes, sessions, frames and owners: 1 to 255 bytes of UTF-8 without control
- * characters.  Names of event types likewise, replay keys to 512.  JSON texts: 1 MiB each.
+ * characters.  Names of event types likewise, replay keys to 1024.  JSON texts: 1 MiB each.
  * Structs that a caller fills begin with their size; strings of a result end with a NUL;
  * optional ones are NULL where absent.
  *
@@ -269,11 +269,12 @@ struct belay_appended {
 /* Appends an event, and does what its type declares, in one commit.
  *
  * In this order: not_found; replay_conflict (the key was used for another type or
- * payload); lease_lost; `invalid`, reasons event_type (not declared), replay_key (terminal
- * types and process.cancel_requested need one), schema, selector, await_output (it does
- * not agree with the state); wrong_state, reason terminal (it has ended already);
- * `invalid`, reason authority (a terminal type, and neither lease nor authority) or
- * wake_target (it wakes, and nobody is named); lease_held. */
+ * payload); lease_lost; `invalid`, reasons undeclared (the type), replay_key (terminal
+ * types and process.cancel_requested need one), payload (it is not what the schema says),
+ * pointer (it selects nothing), await_output (it does not agree with the state);
+ * wrong_state, reason terminal (it has ended already); `invalid`, reason wake_target (it
+ * wakes, and nobody is named) or authority (a terminal type, and neither lease nor
+ * authority; or an authority that this process does not know); lease_held. */
 BELAY_API BELAY_MUST_USE belay_rc belay_process_append(
     struct belay *b, const struct belay_event_draft *draft, struct belay_arena *arena,
     struct belay_appended *out, struct belay_error *err);

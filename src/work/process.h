@@ -77,6 +77,12 @@ MUST_USE belay_rc proc_events(const struct proc_site *site,
                               const struct belay_process_event_request *request,
                               struct belay_arena *a, struct belay_process_events *out,
                               struct belay_error *err);
+/* The first one of request->event_type; `timeout`. */
+MUST_USE belay_rc proc_wait_event(const struct proc_site *site,
+                                  const struct belay_process_event_request *request,
+                                  struct belay_arena *a,
+                                  const struct belay_process_event **out,
+                                  struct belay_error *err);
 MUST_USE belay_rc proc_await(const struct proc_site *site, const char *process_id,
                              int64_t wait_ms, struct belay_cancel *cancel,
                              struct belay_arena *a, const struct belay_process **out,

@@ -13,7 +13,7 @@
 
 #include <jansson.h>
 
-#include "work/process_rows.h"
+#include "work/process_book.h"
 
 /* A wake that an event makes; bytes are somebody else's. */
 struct event_wake {
@@ -78,8 +78,46 @@ MUST_USE belay_rc wake_show(struct txn *t, const struct event_facts_of *of,
                             const struct proc_event *e, const struct row *row,
                             struct belay_arena *a, const struct belay_wake **out);
 
-/* process:<id>:event:<seq>:wake, in the arena. */
-MUST_USE bool wake_source_key(struct bytes process, int64_t seq, struct belay_arena *a,
-                              struct bytes *out);
+/* --- process_apply.c --- */
+
+/* What shall be appended, made ready before the body. */
+struct proc_draft {
+    struct bytes process, type, key; /* key.ptr NULL: none */
+    const json_t *payload;
+    struct bytes payload_text; /* canonical */
+    struct scope target;
+    bool has_target;
+    const struct belay_process_lease *lease; /* NULL: none */
+    int authority;                           /* enum belay_authority */
+    const struct proc_reg *reg;
+
+    /* Judged as far as that depends on nothing but the registration. */
+    char hash[SHA256_HEX_LEN + 1];
+    bool plain; /* it means nothing but itself */
+    belay_rc refused; /* BELAY_OK: it is not, or that depends */
+    struct belay_error why;
+};
+/* Fills in the judgement.  Fails only for want of memory and the like. */
+MUST_USE belay_rc draft_judge(struct proc_draft *d, struct belay_arena *a,
+                              struct belay_error *err);
+
+struct proc_applied {
+    struct proc_event event;
+    struct proc process; /* as it is then */
+    bool replayed;
+    bool stale; /* the process has another registration: nothing was done */
+};
+/* In a body: everything that an event brings about, in the order of belay_process_append (P1 to P5). */
+MUST_USE belay_rc append_in(struct txn *t, const struct proc_draft *d,
+                            struct proc_applied *out);
+
+/* --- process_append.c --- */
+
+#define CANCEL_REASON_MAX 4096
+/* The wish that a process ends: type, payload and key of d->process.  *payload is the
+ * caller's.  `invalid`, reason reason. */
+MUST_USE belay_rc cancel_draft(struct proc_draft *d, const char *reason,
+                               json_t **payload, struct belay_arena *a,
+                               struct belay_error *err);
 
 #endif /* WORK_PROCESS_EVENT_H */

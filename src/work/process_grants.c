@@ -263,14 +263,9 @@ static belay_rc has_body(struct txn *t, void *arg)
 
 static belay_rc not_granted(struct txn *t, const struct granting *g, struct bytes process)
 {
-    belay_rc rc = txn_fail(
-        t, BELAY_NOT_FOUND, "grant", "process `%.*s` is not granted to session `%.*s`",
-        (int)(process.len < 90 ? process.len : 90), (const char *)process.ptr,
-        (int)(g->scope.session.len < 90 ? g->scope.session.len : 90),
-        (const char *)g->scope.session.ptr);
+    const struct scope from = { g->scope.session, g->scope.frame };
 
-    err_entity(txn_error(t), process);
-    return rc;
+    return refuse_grant(process, from, txn_error(t));
 }
 
 /* Everything that a transfer will look at, in one round trip. */

@@ -40,6 +40,30 @@ bool proc_name(const char *prefix, struct bytes name, struct belay_arena *a,
     return true;
 }
 
+struct scope proc_scope(const struct belay_scope *scope)
+{
+    return (struct scope){ scope->session_id ? bytes_str(scope->session_id)
+                                             : bytes_of(NULL, 0),
+                           scope->frame_id ? bytes_str(scope->frame_id)
+                                           : bytes_of(NULL, 0) };
+}
+
+belay_rc proc_read_json(const char *text, const char *reason, json_t **out,
+                        struct belay_error *err)
+{
+    struct belay_error why = { .code = 0 };
+    belay_rc rc = json_read(bytes_str(text), PROCESS_JSON_MAX, out, &why);
+
+    if (rc == BELAY_INVALID)
+        rc = err_reason(err, rc, strcmp(why.reason, "too_large") == 0 ? why.reason : reason,
+                        "%s: %s", reason, why.message);
+    else if (rc && err)
+        *err = why;
+    if (rc == BELAY_INVALID)
+        err_numbers(err, why.expected, why.actual);
+    return rc;
+}
+
 bool proc_topic(struct bytes id, struct belay_arena *a, struct bytes *out)
 {
     return proc_name("process/", id, a, out);
@@ -73,11 +97,7 @@ bool proc_status_index(struct bytes status, struct belay_arena *a, struct bytes 
 
 belay_rc proc_unknown(struct txn *t, struct bytes id)
 {
-    belay_rc rc = txn_fail(t, BELAY_NOT_FOUND, "process", "unknown process `%.*s`",
-                           (int)id.len, (const char *)id.ptr);
-
-    err_entity(txn_error(t), id);
-    return rc;
+    return refuse_unknown_process(id, txn_error(t));
 }
 
 belay_rc proc_corrupt(struct txn *t, const struct row *row, unsigned column)
@@ -201,28 +221,9 @@ belay_rc proc_write(struct txn *t, struct proc *p)
 
 /* --- holding --- */
 
-static const struct {
-    const char *reason, *text;
-} losses[] = {
-    { "superseded", "somebody else holds it" },
-    { "released", "it was given back, or the process has ended" },
-    { "epoch", "the store's epoch was raised since it was granted" },
-    { "expired", "its time has passed" },
-};
-
 belay_rc proc_lease_lost(struct txn *t, struct bytes id, const char *reason)
 {
-    const char *text = "it is not held";
-
-    for (size_t i = 0; i < COUNT_OF(losses); i++) {
-        if (strcmp(losses[i].reason, reason) == 0)
-            text = losses[i].text;
-    }
-    belay_rc rc = txn_fail(t, BELAY_LEASE_LOST, reason,
-                           "lease of process %.*s is missing or expired: %s",
-                           (int)(id.len < 100 ? id.len : 100), (const char *)id.ptr, text);
-    err_entity(txn_error(t), id);
-    return rc;
+    return refuse_lease_lost(id, reason, txn_error(t));
 }
 
 belay_rc proc_hold(struct txn *t, const struct proc *p,
@@ -241,14 +242,8 @@ belay_rc proc_unheld(struct txn *t, const struct proc *p, int64_t now_ms)
 {
     if (!lease_is_live(&p->lease, now_ms))
         return BELAY_OK;
-    belay_rc rc = txn_fail(
-        t, BELAY_LEASE_HELD, "live", "process %.*s: already leased by %.*s until %lld",
-        (int)(p->id.len < 64 ? p->id.len : 64), (const char *)p->id.ptr,
-        (int)(p->lease.owner.len < 100 ? p->lease.owner.len : 100),
-        (const char *)p->lease.owner.ptr, (long long)p->lease.expires_at_ms);
-    err_entity(txn_error(t), p->lease.owner);
-    err_numbers(txn_error(t), p->lease.expires_at_ms, now_ms);
-    return rc;
+    return refuse_lease_held(p->id, p->lease.owner, now_ms, p->lease.expires_at_ms,
+                             txn_error(t));
 }
 
 /* --- telling --- */

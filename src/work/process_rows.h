@@ -17,14 +17,12 @@
 #ifndef WORK_PROCESS_ROWS_H
 #define WORK_PROCESS_ROWS_H
 
+#include "policy/process_event.h"
+#include "policy/registration.h"
 #include "work/process.h"
 
-#define PROCESS_ID_MAX 255
-#define REPLAY_KEY_MAX 512
-#define EVENT_TYPE_MAX 255
 #define PROCESS_JSON_MAX ((size_t)1 << 20)
 #define EVENT_INLINE_MAX ((size_t)8192) /* longer payloads have a row of their own */
-#define CANCEL_EVENT_TYPE "process.cancel_requested"
 #define EXECUTION_EVENT_TYPE "execution.completed"
 #define CHANGES_TOPIC "processes"
 
@@ -43,6 +41,22 @@ MUST_USE bool proc_topic(struct bytes id, struct belay_arena *a, struct bytes *o
 
 /* The status of a word of PROCESS_STATUS; -1: none. */
 int proc_status_of(struct bytes word);
+/* Of the rules' states, and back; of one that is not deleting. */
+static inline int proc_status(enum process_state state)
+{
+    return (int)state + BELAY_PROCESS_RUNNING;
+}
+static inline enum process_state proc_state(int status)
+{
+    return (enum process_state)(status - BELAY_PROCESS_RUNNING);
+}
+
+/* A scope as the rules have it. */
+struct scope proc_scope(const struct belay_scope *scope);
+
+/* One JSON text of a caller's.  `invalid`, with this reason. */
+MUST_USE belay_rc proc_read_json(const char *text, const char *reason, json_t **out,
+                                 struct belay_error *err);
 
 /* --- a process --- */
 

@@ -25,19 +25,6 @@ static bool is_in(const struct row *wake, enum belay_wake_state state)
 
 /* --- names --- */
 
-bool wake_source_key(struct bytes process, int64_t seq, struct belay_arena *a,
-                     struct bytes *out)
-{
-    CLEANUP(buf_release) struct buf text = { 0 };
-
-    buf_append_str(&text, "process:");
-    buf_append(&text, process);
-    buf_append_str(&text, ":event:");
-    buf_append_i64(&text, seq);
-    buf_append_str(&text, ":wake");
-    return !text.failed && arena_copy(a, buf_view(&text), out);
-}
-
 /* What a batch says of the wake that it is. */
 static bool batch_mark(struct bytes process, int64_t seq, struct belay_arena *a,
                        struct bytes *out)
@@ -127,10 +114,9 @@ static belay_rc make_entry(struct txn *t, const struct event_facts_of *of,
                                  .merge_key = bytes_str("\"never\"") };
     write_item(&items, of, e);
     if (items.failed || !arena_copy(a, buf_view(&items), &out->items) ||
-        !wake_source_key(of->process, e->seq, a, &out->source_key) ||
         !batch_mark(of->process, e->seq, a, &out->wake))
         return err_no_memory(txn_error(t), "a wake");
-    return BELAY_OK;
+    return wake_source_key(of->process, e->seq, a, &out->source_key, txn_error(t));
 }
 
 static belay_rc keep(struct txn *t, const struct event_facts_of *of,
@@ -342,11 +328,13 @@ static belay_rc detach(struct txn *t, const struct row *wake)
     const struct row *source;
     struct bytes name;
 
-    if (!wake_source_key(row_bytes(wake, WAKE_PROCESS), row_i64(wake, WAKE_SEQ, 0),
-                         txn_arena(t), &name))
-        return err_no_memory(txn_error(t), "a wake");
+    belay_rc rc =
+        wake_source_key(row_bytes(wake, WAKE_PROCESS), row_i64(wake, WAKE_SEQ, 0),
+                        txn_arena(t), &name, txn_error(t));
+    if (rc)
+        return rc;
     key[1] = value_text(name);
-    belay_rc rc = txn_get(t, &row_batch_source, key, &source);
+    rc = txn_get(t, &row_batch_source, key, &source);
     if (rc || !source ||
         !value_eq(&source->v[BATCH_SOURCE_SEQ], &wake->v[WAKE_ENQUEUE_SEQ]))
         return rc;
