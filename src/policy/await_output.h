@@ -83,4 +83,15 @@ MUST_USE belay_rc await_output_read(const json_t *value, struct await_output *ou
 MUST_USE belay_rc await_output_write(const struct await_output *o, struct buf *out,
                                      struct belay_error *err);
 
+/* The same with JSON that is written already: the value or raw, and control; NULL ptr:
+ * none. */
+struct await_parts {
+    enum await_type type;
+    enum await_class class_;
+    struct bytes code, message;
+    struct bytes value, control;
+};
+MUST_USE belay_rc await_parts_write(const struct await_parts *p, struct buf *out,
+                                    struct belay_error *err);
+
 #endif /* POLICY_AWAIT_OUTPUT_H */

@@ -25,8 +25,9 @@
 #define SELECTOR_FIELDS_MAX 64    /* of one template */
 #define SELECTOR_COUNT_MAX 256    /* selectors within one selector, itself included */
 #define SELECTOR_POINTER_MAX 1024 /* bytes */
-#define SELECTOR_TEXT_MAX 262144  /* bytes of a text form, and of a template */
-#define SELECTOR_WORK_MAX 8388608 /* bytes that one selection writes or looks through */
+#define SELECTOR_TEXT_MAX 1048576 /* bytes of a text form, and of a template */
+#define SELECTOR_WORK_MAX \
+    16777216 /* bytes that one selection writes or looks through */
 
 enum selector_kind {
     SELECTOR_PAYLOAD,

@@ -49,6 +49,7 @@ MUST_USE belay_rc complete_payload(const struct await_output *output,
 
 /* --- appending --- */
 
+#define EVENT_SEQUENCE_MAX ((int64_t)9007199254740991) /* 2^53-1: a JSON number */
 #define REPLAY_KEY_MAX 1024 /* bytes; UTF-8 without control characters */
 
 /* What is asked for.  All borrowed. */

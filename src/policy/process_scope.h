@@ -35,7 +35,7 @@ MUST_USE belay_rc scope_text(struct scope s, struct belay_arena *a, struct bytes
                              struct belay_error *err);
 
 /* And back: `invalid` (reason "scope") for what scope_text would not have written.
- * Parts without an escape are borrowed from the text, others are in the arena. */
+ * The parts are in the arena. */
 MUST_USE belay_rc scope_parse(struct bytes text, struct belay_arena *a,
                               struct scope *out, struct belay_error *err);
 

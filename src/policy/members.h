@@ -1,0 +1,52 @@
+/* members.h - JSON objects whose members are known by name.
+ *
+ * Pure: no I/O, no memory.
+ */
+#ifndef POLICY_MEMBERS_H
+#define POLICY_MEMBERS_H
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/json.h"
+
+struct member {
+    const char *name;
+    const json_t **out;
+};
+
+/* Puts each member where the table says, NULL for those that are absent or null.
+ * `invalid` with that reason, "<what>: ...", for what is no object or has a member that
+ * is not in the table; outputs are then of no use. */
+MUST_USE belay_rc members_read(const json_t *value, const struct member *table,
+                               size_t n, const char *reason, const char *what,
+                               struct belay_error *err);
+
+/* The content of a string; empty, with a NULL ptr, for anything else. */
+static inline struct bytes json_bytes(const json_t *value)
+{
+    return bytes_of(json_string_value(value), json_string_length(value));
+}
+
+/* For json_object_iter and its kin, which only read but are not declared so. */
+static inline json_t *json_walked(const json_t *object)
+{
+    return (json_t *)object;
+}
+
+/* Text of the caller's in a message: at most so many bytes, whole characters. */
+#define SHOWN_NAME 40
+static inline int shown_len(struct bytes text)
+{
+    size_t n = text.len < SHOWN_NAME ? text.len : SHOWN_NAME;
+
+    while (n < text.len && n > 0 && (text.ptr[n] & 0xc0) == 0x80)
+        n--;
+    return (int)n;
+}
+
+static inline const char *shown(struct bytes text)
+{
+    return text.len > 0 ? (const char *)text.ptr : "";
+}
+
+#endif /* POLICY_MEMBERS_H */
