@@ -156,9 +156,9 @@ static belay_rc make_end(struct proc_draft *d, const json_t *output, json_t **pa
     return rc ? rc : set_payload(d, *payload, a, err);
 }
 
-belay_rc proc_complete(const struct proc_site *site, const struct belay_process_end *end,
-                       struct belay_arena *a, struct belay_completed *out,
-                       struct belay_error *err)
+belay_rc proc_complete(const struct proc_site *site,
+                       const struct belay_process_end *end, struct belay_arena *a,
+                       struct belay_completed *out, struct belay_error *err)
 {
     CLEANUP(json_decrefp) json_t *output = NULL, *payload = NULL;
     struct appending q = { .draft = { .process = bytes_str(end->process_id),

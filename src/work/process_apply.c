@@ -97,8 +97,7 @@ static belay_rc end_process(struct txn *t, struct proc *p, const struct proc_eve
                                                     value_json(output) };
     struct change released[LEASE_COLUMNS];
     size_t n = lease_release_changes(PROCESS_LEASE, released);
-    int64_t retention =
-        proc_i64(p, PROCESS_RETENTION_MS, BELAY_PROCESS_RETENTION_MS);
+    int64_t retention = proc_i64(p, PROCESS_RETENTION_MS, BELAY_PROCESS_RETENTION_MS);
 
     p->status = e->terminal;
     p->v[PROCESS_STATUS] = value_str(proc_status_name(e->terminal));
@@ -111,8 +110,7 @@ static belay_rc end_process(struct txn *t, struct proc *p, const struct proc_eve
     return rc ? rc : proc_tell(t, p, BELAY_CHANGE_ENDED, e->at_ms, bytes_of(NULL, 0));
 }
 
-static belay_rc no_authority(struct txn *t, const struct proc_draft *d,
-                             const char *why)
+static belay_rc no_authority(struct txn *t, const struct proc_draft *d, const char *why)
 {
     belay_rc rc = txn_fail(t, BELAY_INVALID, "authority", "process `%.*s`: %s",
                            (int)(d->process.len < 100 ? d->process.len : 100),
@@ -194,13 +192,13 @@ static belay_rc replay(struct txn *t, const struct proc_draft *d, struct loaded 
                        struct proc_applied *out)
 {
     if (!bytes_eq(row_bytes(l->key, PROCESS_KEY_HASH), bytes_str(d->hash))) {
-        belay_rc rc = txn_fail(t, BELAY_REPLAY_CONFLICT, "replay_key",
-                               "process `%.*s`: replay key `%.*s` conflicts with what it "
-                               "was used for",
-                               (int)(d->process.len < 80 ? d->process.len : 80),
-                               (const char *)d->process.ptr,
-                               (int)(d->key.len < 80 ? d->key.len : 80),
-                               (const char *)d->key.ptr);
+        belay_rc rc = txn_fail(
+            t, BELAY_REPLAY_CONFLICT, "replay_key",
+            "process `%.*s`: replay key `%.*s` conflicts with what it "
+            "was used for",
+            (int)(d->process.len < 80 ? d->process.len : 80),
+            (const char *)d->process.ptr, (int)(d->key.len < 80 ? d->key.len : 80),
+            (const char *)d->key.ptr);
         err_entity(txn_error(t), d->key);
         return rc;
     }

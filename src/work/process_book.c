@@ -55,8 +55,9 @@ static struct bytes put_text(uint8_t **at, const struct row *row, unsigned colum
 }
 
 static const unsigned text_columns[] = {
-    PROCESS_SPEC_ID,           PROCESS_SPEC_HASH,        PROCESS_SPEC_KIND,
-    PROCESS_SPEC_OWNER_SESSION, PROCESS_SPEC_OWNER_FRAME, PROCESS_SPEC_CAUSED_BY,
+    PROCESS_SPEC_ID,          PROCESS_SPEC_HASH,
+    PROCESS_SPEC_KIND,        PROCESS_SPEC_OWNER_SESSION,
+    PROCESS_SPEC_OWNER_FRAME, PROCESS_SPEC_CAUSED_BY,
 };
 
 belay_rc proc_reg_of(struct txn *t, const struct row *spec, const struct proc_reg **out)

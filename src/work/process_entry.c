@@ -58,9 +58,9 @@ void event_encode(const struct proc_event *e, struct buf *out)
 
 static belay_rc corrupt_event(struct txn *t, struct bytes process, int64_t seq)
 {
-    belay_rc rc = txn_fail(t, BELAY_CORRUPT, "event",
-                           "process %.*s: event %lld cannot be read", (int)process.len,
-                           (const char *)process.ptr, (long long)seq);
+    belay_rc rc =
+        txn_fail(t, BELAY_CORRUPT, "event", "process %.*s: event %lld cannot be read",
+                 (int)process.len, (const char *)process.ptr, (long long)seq);
 
     err_entity(txn_error(t), process);
     return rc;

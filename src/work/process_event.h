@@ -93,7 +93,7 @@ struct proc_draft {
 
     /* Judged as far as that depends on nothing but the registration. */
     char hash[SHA256_HEX_LEN + 1];
-    bool plain; /* it means nothing but itself */
+    bool plain;       /* it means nothing but itself */
     belay_rc refused; /* BELAY_OK: it is not, or that depends */
     struct belay_error why;
 };

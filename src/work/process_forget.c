@@ -83,8 +83,9 @@ static belay_rc read_members(struct txn *t, const struct forgetting *f,
         struct belay_scope scope = { .session_id = NULL };
         struct bytes frame_key, session, frame;
         if (!grant_member_split(f->grants.hit[i].member, &frame_key, &out[i].process))
-            return txn_fail(t, BELAY_CORRUPT, "grants", "session %.*s: an entry is none",
-                            (int)f->session.len, (const char *)f->session.ptr);
+            return txn_fail(t, BELAY_CORRUPT, "grants",
+                            "session %.*s: an entry is none", (int)f->session.len,
+                            (const char *)f->session.ptr);
         frame = grant_frame(frame_key);
         if (!arena_copy(a, f->session, &session) || !arena_copy(a, frame, &frame))
             return err_no_memory(txn_error(t), "grants");

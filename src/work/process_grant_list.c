@@ -24,8 +24,8 @@ struct listing {
 static belay_rc corrupt(struct txn *t, const struct hit *hit)
 {
     belay_rc rc = txn_fail(t, BELAY_CORRUPT, "rank_without_row",
-                           "grant: one stands in %.*s and has no row", (int)hit->index.len,
-                           (const char *)hit->index.ptr);
+                           "grant: one stands in %.*s and has no row",
+                           (int)hit->index.len, (const char *)hit->index.ptr);
 
     err_entity(txn_error(t), hit->member);
     return rc;
@@ -148,8 +148,9 @@ static belay_rc prepare(struct listing *l, struct belay_error *err)
         return rc;
     l->begun = page->cursor != NULL;
     l->process = page->process_id ? bytes_str(page->process_id) : bytes_of(NULL, 0);
-    bool named = by_scope ? grant_scope_make(&l->scope, &page->scope, l->arena)
-                          : proc_name(GRANTED_TO_INDEX, l->process, l->arena, &l->index);
+    bool named = by_scope
+                     ? grant_scope_make(&l->scope, &page->scope, l->arena)
+                     : proc_name(GRANTED_TO_INDEX, l->process, l->arena, &l->index);
     if (named && by_scope)
         l->index = l->scope.index;
     l->items = arena_zalloc(l->arena, l->limit, sizeof(*l->items));

@@ -176,9 +176,9 @@ static belay_rc set_grant(struct txn *t, const struct grant_scope *s,
         return rc;
     if (rows.grant)
         return txn_put(t, &row_handle_grant, rows.key, changes, COUNT_OF(changes));
-    const struct value v[HANDLE_GRANT_COLUMNS] = {
-        rows.key[0], rows.key[1], rows.key[2], kind, label, value_i64(now_ms)
-    };
+    const struct value v[HANDLE_GRANT_COLUMNS] = { rows.key[0], rows.key[1],
+                                                   rows.key[2], kind,
+                                                   label,       value_i64(now_ms) };
     return add_grant(t, s, process, v);
 }
 
@@ -261,7 +261,8 @@ static belay_rc has_body(struct txn *t, void *arg)
     return rc;
 }
 
-static belay_rc not_granted(struct txn *t, const struct granting *g, struct bytes process)
+static belay_rc not_granted(struct txn *t, const struct granting *g,
+                            struct bytes process)
 {
     const struct scope from = { g->scope.session, g->scope.frame };
 

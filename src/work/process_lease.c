@@ -326,7 +326,8 @@ static struct bytes next_part(const char **text)
 static bool is_hex(struct bytes b, size_t len)
 {
     for (size_t i = 0; i < b.len; i++) {
-        if (!(b.ptr[i] >= '0' && b.ptr[i] <= '9') && !(b.ptr[i] >= 'a' && b.ptr[i] <= 'f'))
+        if (!(b.ptr[i] >= '0' && b.ptr[i] <= '9') &&
+            !(b.ptr[i] >= 'a' && b.ptr[i] <= 'f'))
             return false;
     }
     return b.len == len;

@@ -36,7 +36,8 @@ struct reading {
 /* The events of a page that are asked for. */
 static belay_rc take(struct txn *t, struct reading *r, const struct log_entries *page)
 {
-    for (size_t i = 0; i < page->n && r->out.n < r->limit && r->bytes < BYTES_MAX; i++) {
+    for (size_t i = 0; i < page->n && r->out.n < r->limit && r->bytes < BYTES_MAX;
+         i++) {
         struct proc_event *e = &r->events[r->out.n];
         belay_rc rc = event_decode(t, r->id, &page->entry[i], e);
         if (rc)
@@ -52,8 +53,8 @@ static belay_rc take(struct txn *t, struct reading *r, const struct log_entries 
 
 static belay_rc read_log(struct txn *t, struct reading *r)
 {
-    for (int pages = 0; pages < PAGES_MAX && r->out.n < r->limit && !r->end &&
-                        r->bytes < BYTES_MAX;
+    for (int pages = 0;
+         pages < PAGES_MAX && r->out.n < r->limit && !r->end && r->bytes < BYTES_MAX;
          pages++) {
         size_t room = r->limit - r->out.n;
         size_t want = r->type.ptr || room > LOG_PAGE ? LOG_PAGE : room;
@@ -122,7 +123,8 @@ static belay_rc read_wakes(struct txn *t, struct reading *r)
 static belay_rc show(struct txn *t, struct reading *r)
 {
     struct belay_arena *a = txn_arena(t);
-    const struct event_facts_of of = { r->id, r->reg->owner_session, r->reg->caused_by };
+    const struct event_facts_of of = { r->id, r->reg->owner_session,
+                                       r->reg->caused_by };
     const struct row **wakes = arena_zalloc(a, r->out.n, sizeof(*wakes));
     struct belay_process_event *items = arena_zalloc(a, r->out.n, sizeof(*items));
 
@@ -277,8 +279,7 @@ belay_rc proc_wait_event(const struct proc_site *site,
         return BELAY_OK;
     }
     rc = err_set(err, BELAY_TIMEOUT, "process %.100s: no %.64s after %lld ms",
-                 request->process_id, request->event_type,
-                 (long long)request->wait_ms);
+                 request->process_id, request->event_type, (long long)request->wait_ms);
     err_entity(err, bytes_str(request->process_id));
     return rc;
 }

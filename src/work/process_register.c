@@ -140,7 +140,8 @@ static belay_rc create(struct txn *t, struct registering *q)
         rc = stand(t, q, now_ms);
     if (rc == BELAY_OK)
         rc = proc_get(t, q->ready.id, &p);
-    return rc ? rc : proc_tell(t, &p, BELAY_CHANGE_REGISTERED, now_ms, bytes_of(NULL, 0));
+    return rc ? rc
+              : proc_tell(t, &p, BELAY_CHANGE_REGISTERED, now_ms, bytes_of(NULL, 0));
 }
 
 static belay_rc register_body(struct txn *t, void *arg)

@@ -4,10 +4,10 @@
  * and the feed has told.  Further steps take away events with what is beside them, and
  * grants, in bounded pieces; the last one the row itself.  Each step can be done twice, by
  * whoever comes by; an interrupted removal is gone on with. */
+#include "work/process_remove.h"
 #include "base/clock.h"
 #include "work/process_event.h"
 #include "work/process_grants.h"
-#include "work/process_remove.h"
 
 #define STEP_EVENTS 100
 #define STEP_GRANTS 100
@@ -153,7 +153,9 @@ static belay_rc remove_grants(struct txn *t, const struct proc *p, size_t *out_n
 
     if (!proc_name(GRANTED_TO_INDEX, p->id, a, &index))
         return err_no_memory(txn_error(t), "grants");
-    const struct scan scan = { .indexes = &index, .n_indexes = 1, .limit = STEP_GRANTS };
+    const struct scan scan = { .indexes = &index,
+                               .n_indexes = 1,
+                               .limit = STEP_GRANTS };
     belay_rc rc = txn_scan(t, &scan, &hits);
     for (size_t i = 0; rc == BELAY_OK && i < hits.n; i++) {
         struct bytes session, key, frame;
@@ -185,8 +187,7 @@ static belay_rc remove_row(struct txn *t, const struct proc *p)
 
     if (!proc_status_index(bytes_str(PROCESS_DELETING), txn_arena(t), &index))
         return err_no_memory(txn_error(t), "an index");
-    belay_rc rc =
-        txn_rank_remove(t, index, proc_i64(p, PROCESS_PURGE_AT_MS, 0), p->id);
+    belay_rc rc = txn_rank_remove(t, index, proc_i64(p, PROCESS_PURGE_AT_MS, 0), p->id);
     return rc ? rc : txn_delete(t, &row_process, &key);
 }
 
@@ -215,8 +216,9 @@ struct removing {
 
 static belay_rc still_runs(struct txn *t, const struct proc *p)
 {
-    belay_rc rc = txn_fail(t, BELAY_WRONG_STATE, "running", "process `%.*s`: it has not ended",
-                           (int)p->id.len, (const char *)p->id.ptr);
+    belay_rc rc =
+        txn_fail(t, BELAY_WRONG_STATE, "running", "process `%.*s`: it has not ended",
+                 (int)p->id.len, (const char *)p->id.ptr);
 
     err_entity(txn_error(t), p->id);
     return rc;

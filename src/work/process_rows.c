@@ -42,10 +42,10 @@ bool proc_name(const char *prefix, struct bytes name, struct belay_arena *a,
 
 struct scope proc_scope(const struct belay_scope *scope)
 {
-    return (struct scope){ scope->session_id ? bytes_str(scope->session_id)
-                                             : bytes_of(NULL, 0),
-                           scope->frame_id ? bytes_str(scope->frame_id)
-                                           : bytes_of(NULL, 0) };
+    return (struct scope){
+        scope->session_id ? bytes_str(scope->session_id) : bytes_of(NULL, 0),
+        scope->frame_id ? bytes_str(scope->frame_id) : bytes_of(NULL, 0)
+    };
 }
 
 belay_rc proc_read_json(const char *text, const char *reason, json_t **out,
@@ -55,7 +55,8 @@ belay_rc proc_read_json(const char *text, const char *reason, json_t **out,
     belay_rc rc = json_read(bytes_str(text), PROCESS_JSON_MAX, out, &why);
 
     if (rc == BELAY_INVALID)
-        rc = err_reason(err, rc, strcmp(why.reason, "too_large") == 0 ? why.reason : reason,
+        rc = err_reason(err, rc,
+                        strcmp(why.reason, "too_large") == 0 ? why.reason : reason,
                         "%s: %s", reason, why.message);
     else if (rc && err)
         *err = why;
@@ -72,10 +73,8 @@ bool proc_topic(struct bytes id, struct belay_arena *a, struct bytes *out)
 /* --- statuses --- */
 
 static const char *const statuses[] = {
-    [PROC_DELETING] = PROCESS_DELETING,
-    [BELAY_PROCESS_RUNNING] = "running",
-    [BELAY_PROCESS_COMPLETED] = "completed",
-    [BELAY_PROCESS_FAILED] = "failed",
+    [PROC_DELETING] = PROCESS_DELETING,      [BELAY_PROCESS_RUNNING] = "running",
+    [BELAY_PROCESS_COMPLETED] = "completed", [BELAY_PROCESS_FAILED] = "failed",
     [BELAY_PROCESS_CANCELLED] = "cancelled",
 };
 
@@ -104,8 +103,9 @@ belay_rc proc_corrupt(struct txn *t, const struct row *row, unsigned column)
 {
     struct bytes id = row->v[0].b;
     const char *name = row->type->columns[column].name;
-    belay_rc rc = txn_fail(t, BELAY_CORRUPT, name, "process %.*s: %s is not what it can be",
-                           (int)id.len, (const char *)id.ptr, name);
+    belay_rc rc =
+        txn_fail(t, BELAY_CORRUPT, name, "process %.*s: %s is not what it can be",
+                 (int)id.len, (const char *)id.ptr, name);
 
     err_entity(txn_error(t), id);
     return rc;
@@ -116,10 +116,10 @@ static const struct {
     unsigned column;
     bool optional;
 } numbers[] = {
-    { PROCESS_FIRST_SEQ, false },       { PROCESS_LAST_SEQ, false },
-    { PROCESS_TERMINAL_SEQ, true },     { PROCESS_CREATED_AT_MS, false },
-    { PROCESS_UPDATED_AT_MS, false },   { PROCESS_FINISHED_AT_MS, true },
-    { PROCESS_RETENTION_MS, true },     { PROCESS_PURGE_AT_MS, true },
+    { PROCESS_FIRST_SEQ, false },          { PROCESS_LAST_SEQ, false },
+    { PROCESS_TERMINAL_SEQ, true },        { PROCESS_CREATED_AT_MS, false },
+    { PROCESS_UPDATED_AT_MS, false },      { PROCESS_FINISHED_AT_MS, true },
+    { PROCESS_RETENTION_MS, true },        { PROCESS_PURGE_AT_MS, true },
     { PROCESS_LEASE + LEASE_FENCE, true },
 };
 
@@ -141,7 +141,7 @@ static unsigned fault_of(const struct row *row)
     if (row_i64(row, PROCESS_TERMINAL_SEQ, 0) > last)
         return PROCESS_TERMINAL_SEQ;
     return proc_status_of(row_bytes(row, PROCESS_STATUS)) < 0 ? PROCESS_STATUS
-                                                             : PROCESS_COLUMNS;
+                                                              : PROCESS_COLUMNS;
 }
 
 belay_rc proc_of(struct txn *t, const struct row *row, struct proc *out)
@@ -259,7 +259,8 @@ static const char *const change_names[] = {
 
 const char *proc_change_name(int kind)
 {
-    return kind > 0 && (size_t)kind < COUNT_OF(change_names) ? change_names[kind] : NULL;
+    return kind > 0 && (size_t)kind < COUNT_OF(change_names) ? change_names[kind]
+                                                             : NULL;
 }
 
 const char *proc_status_name(int status)
@@ -293,7 +294,6 @@ belay_rc proc_tell(struct txn *t, const struct proc *p, int kind, int64_t now_ms
     buf_append_str(&text, "}]");
     if (text.failed)
         return err_no_memory(txn_error(t), "a change");
-    belay_rc rc =
-        txn_feed_append(t, bytes_str(PROCESS_FEED), buf_view(&text), NULL);
+    belay_rc rc = txn_feed_append(t, bytes_str(PROCESS_FEED), buf_view(&text), NULL);
     return rc ? rc : txn_wake(t, bytes_str(CHANGES_TOPIC));
 }

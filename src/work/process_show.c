@@ -16,8 +16,8 @@ static const struct shown own_texts[] = {
 
 static const struct shown spec_texts[] = {
     { PROCESS_SPEC_KIND, offsetof(struct belay_process, kind) },
-    { PROCESS_SPEC_OWNER_SESSION,
-      offsetof(struct belay_process, owner) + offsetof(struct belay_scope, session_id) },
+    { PROCESS_SPEC_OWNER_SESSION, offsetof(struct belay_process, owner) +
+                                      offsetof(struct belay_scope, session_id) },
     { PROCESS_SPEC_OWNER_FRAME,
       offsetof(struct belay_process, owner) + offsetof(struct belay_scope, frame_id) },
     { PROCESS_SPEC_HOST_PROFILE, offsetof(struct belay_process, host_profile_id) },
@@ -56,8 +56,9 @@ static void show_numbers(const struct proc *p, struct belay_process *out)
 
 static belay_rc missing(struct txn *t, const struct proc *p, const char *what)
 {
-    belay_rc rc = txn_fail(t, BELAY_CORRUPT, what, "process %.*s: its row of %s is missing",
-                           (int)p->id.len, (const char *)p->id.ptr, what);
+    belay_rc rc =
+        txn_fail(t, BELAY_CORRUPT, what, "process %.*s: its row of %s is missing",
+                 (int)p->id.len, (const char *)p->id.ptr, what);
 
     err_entity(txn_error(t), p->id);
     return rc;

@@ -191,7 +191,8 @@ static belay_rc unmark_target(struct txn *t, const struct row *wake)
     const struct row *target;
     belay_rc rc = txn_get(t, &row_wake_target, key, &target);
 
-    if (rc || !target || !value_eq(&target->v[WAKE_TARGET_PROCESS], &wake->v[WAKE_PROCESS]) ||
+    if (rc || !target ||
+        !value_eq(&target->v[WAKE_TARGET_PROCESS], &wake->v[WAKE_PROCESS]) ||
         !value_eq(&target->v[WAKE_TARGET_SEQ], &wake->v[WAKE_SEQ]))
         return rc;
     return txn_delete(t, &row_wake_target, key);
@@ -226,7 +227,8 @@ static belay_rc settle_row(struct txn *t, const struct row *wake,
     return rc;
 }
 
-belay_rc wake_settle(struct txn *t, const struct row *batch, enum belay_wake_state state)
+belay_rc wake_settle(struct txn *t, const struct row *batch,
+                     enum belay_wake_state state)
 {
     const struct row *wake;
     struct value key[2];

@@ -74,7 +74,8 @@ static belay_rc find_queued(struct txn *t, struct listing *l, struct bytes strea
 static belay_rc show(struct txn *t, struct listing *l)
 {
     struct belay_arena *a = txn_arena(t);
-    const struct event_facts_of of = { l->id, l->reg->owner_session, l->reg->caused_by };
+    const struct event_facts_of of = { l->id, l->reg->owner_session,
+                                       l->reg->caused_by };
     const struct row **rows = arena_zalloc(a, l->n, sizeof(*rows));
     struct belay_wake *items = arena_zalloc(a, l->n, sizeof(*items));
 
