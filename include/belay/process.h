@@ -197,10 +197,12 @@ enum belay_authority {
     BELAY_AUTHORITY_EXTERNAL =
         2, /* the system that runs it: its input is external, or it
                                      has an external ref; lease_held likewise */
-    BELAY_AUTHORITY_OPERATOR = 3, /* whoever may do anything */
+    BELAY_AUTHORITY_OPERATOR = 3,  /* whoever may do anything */
+    BELAY_AUTHORITY_EXECUTION = 4, /* an execution of the process, whose end its type
+                                      declares so: in answers, not for callers */
 };
 
-/* "owner", "external", "operator"; NULL for any other number. */
+/* "owner", "external", "operator", "execution"; NULL for any other number. */
 BELAY_API const char *belay_authority_name(int authority);
 
 struct belay_event_draft {

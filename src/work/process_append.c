@@ -95,7 +95,7 @@ static belay_rc check(const struct proc_draft *d, struct belay_error *err)
                                             .target =
                                                 d->has_target ? &d->target : NULL };
 
-    if (d->authority != BELAY_AUTHORITY_NONE && !proc_authority_name(d->authority))
+    if (d->authority < BELAY_AUTHORITY_NONE || d->authority > BELAY_AUTHORITY_OPERATOR)
         return err_reason(err, BELAY_INVALID, "authority", "authority: there is no %d",
                           d->authority);
     return append_check(&request, err);

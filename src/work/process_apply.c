@@ -1,12 +1,14 @@
 /* What appending an event does, the same for whoever appends it. */
 #include "base/clock.h"
 #include "work/epoch.h"
+#include "work/execution_rows.h"
 #include "work/process_event.h"
 
 static const char *const authorities[] = {
     [BELAY_AUTHORITY_OWNER] = "owner",
     [BELAY_AUTHORITY_EXTERNAL] = "external",
     [BELAY_AUTHORITY_OPERATOR] = "operator",
+    [BELAY_AUTHORITY_EXECUTION] = "execution",
 };
 
 const char *proc_authority_name(int authority)
@@ -107,6 +109,8 @@ static belay_rc end_process(struct txn *t, struct proc *p, const struct proc_eve
     for (size_t i = 0; i < n; i++) /* its end ends the lease; the fence stays (L2) */
         p->v[released[i].column] = released[i].value;
     belay_rc rc = txn_insert(t, &row_process_end, end);
+    if (rc == BELAY_OK && retention < EXEC_RELOOK_MS) /* timers look that often */
+        rc = txn_wake(t, bytes_str(TIMERS_TOPIC));
     return rc ? rc : proc_tell(t, p, BELAY_CHANGE_ENDED, e->at_ms, bytes_of(NULL, 0));
 }
 
@@ -128,7 +132,8 @@ static belay_rc may_end(struct txn *t, const struct proc_draft *d,
     const struct row *ref = NULL;
     belay_rc rc = BELAY_OK;
 
-    if (d->lease || d->authority == BELAY_AUTHORITY_OPERATOR)
+    if (d->lease || d->authority == BELAY_AUTHORITY_OPERATOR ||
+        d->authority == BELAY_AUTHORITY_EXECUTION)
         return BELAY_OK;
     if (d->authority == BELAY_AUTHORITY_NONE)
         return no_authority(t, d, "ending it without a lease takes an authority");

@@ -105,35 +105,42 @@ static bool take_word(const json_t *o, const char *key, const char *(*name)(int)
     return !text || *out > 0;
 }
 
-belay_rc event_decode(struct txn *t, struct bytes process,
-                      const struct log_entry *entry, struct proc_event *out)
+belay_rc event_read(struct bytes data, struct belay_arena *a, struct proc_event *out,
+                    struct belay_error *err)
 {
     CLEANUP(json_decrefp) json_t *o = NULL;
-    const uint8_t *end =
-        entry->data.len > 0 ? memchr(entry->data.ptr, '\n', entry->data.len) : NULL;
-    struct proc_event e = { .seq = entry->seq };
+    const uint8_t *end = data.len > 0 ? memchr(data.ptr, '\n', data.len) : NULL;
+    struct proc_event e = { .seq = 0 };
 
     if (!end)
-        return corrupt_event(t, process, entry->seq);
-    size_t len = (size_t)(end - entry->data.ptr);
-    belay_rc rc =
-        json_read(bytes_of(entry->data.ptr, len), HEADER_MAX, &o, txn_error(t));
-    if (rc == BELAY_INVALID)
-        return corrupt_event(t, process, entry->seq);
+        return BELAY_CORRUPT;
+    size_t len = (size_t)(end - data.ptr);
+    belay_rc rc = json_read(bytes_of(data.ptr, len), HEADER_MAX, &o, err);
     if (rc)
-        return rc;
+        return rc == BELAY_INVALID ? BELAY_CORRUPT : rc;
     e.at_ms = json_integer_value(json_object_get(o, "at"));
     e.fence = json_integer_value(json_object_get(o, "fence"));
     e.apart = json_is_true(json_object_get(o, "apart"));
-    e.payload = bytes_of(end + 1, entry->data.len - len - 1);
-    if (!take_texts(o, txn_arena(t), &e))
-        return err_no_memory(txn_error(t), "an event");
+    e.payload = bytes_of(end + 1, data.len - len - 1);
+    if (!take_texts(o, a, &e))
+        return err_no_memory(err, "an event");
     if (!take_word(o, "authority", proc_authority_name, &e.authority) ||
         !take_word(o, "terminal", proc_status_name, &e.terminal) || !e.type.ptr ||
         !e.hash.ptr || (e.wakes && (!e.wake.id.ptr || !e.wake.session.ptr)))
-        return corrupt_event(t, process, entry->seq);
+        return BELAY_CORRUPT;
     *out = e;
     return BELAY_OK;
+}
+
+belay_rc event_decode(struct txn *t, struct bytes process,
+                      const struct log_entry *entry, struct proc_event *out)
+{
+    belay_rc rc = event_read(entry->data, txn_arena(t), out, txn_error(t));
+
+    if (rc == BELAY_CORRUPT)
+        return corrupt_event(t, process, entry->seq);
+    out->seq = entry->seq;
+    return rc;
 }
 
 /* --- what is beside --- */

@@ -42,6 +42,10 @@ void event_encode(const struct proc_event *e, struct buf *out);
 MUST_USE belay_rc event_decode(struct txn *t, struct bytes process,
                                const struct log_entry *entry, struct proc_event *out);
 
+/* The same outside of bodies, without its sequence; `corrupt` without a message. */
+MUST_USE belay_rc event_read(struct bytes data, struct belay_arena *a,
+                             struct proc_event *out, struct belay_error *err);
+
 /* Whose it is, for the answer. */
 struct event_facts_of {
     struct bytes process, owner_session;
