@@ -175,30 +175,47 @@ static void streams(struct world *w)
 
 #define WAKE(rest) "\"semantics\":{\"wake\":{" rest "}}"
 
-static const char
-    matrix_types
-        [] =
-            "[{\"name\":\"when\"," WAKE("\"when\":{\"pointer\":\"/"
-                                        "go\"},\"input\":\"payload\"") "},"
-                                                                       "{\"name\":"
-                                                                       "\"whole\""
-                                                                       "," WAKE(
-                                                                           "\"input\":"
-                                                                           "\"payload"
-                                                                           "\"") "},"
-                                                                                 "{\"na"
-                                                                                 "me\":"
-                                                                                 "\"con"
-                                                                                 "st\""
-                                                                                 "," WAKE(
-                                                                                     "\"input\":{\"const\":\"fixed\"}") "},"
-                                                                                                                        "{\"name\":\"template\"," WAKE(
-                                                                                                                            "\"input\":{\"template\":{\"template\":\"hi {who}\",\"fields\":{\"who\":{"
-                                                                                                                            "\"pointer\":\"/who\"}}}}") "},"
-                                                                                                                                                        "{\"name\":\"selected\"," WAKE(
-                                                                                                                                                            "\"input\":\"payload\",\"dedupe_key\":{\"selector\":{\"pointer\":\"/key\"}}") "},"
-                                                                                                                                                                                                                                          "{\"name\":\"once\"," WAKE(
-                                                                                                                                                                                                                                              "\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
+static const char matrix_types[] = "[{\"name\":\"when\"," WAKE(
+    "\"when\":{\"pointer\":\"/"
+    "go\"},\"input\":\"payload\"") "},"
+                                   "{\"name\":"
+                                   "\"whole\""
+                                   "," WAKE("\"input\":"
+                                            "\"payload"
+                                            "\"") "},"
+                                                  "{\"na"
+                                                  "me\":"
+                                                  "\"con"
+                                                  "st\""
+                                                  "," WAKE("\"input\":{\"const\":"
+                                                           "\"fixed\"}") "},"
+                                                                         "{\"name\":"
+                                                                         "\"template\""
+                                                                         "," WAKE(
+                                                                             "\"input\""
+                                                                             ":{"
+                                                                             "\"templat"
+                                                                             "e\":{"
+                                                                             "\"templat"
+                                                                             "e\":\"hi "
+                                                                             "{who}\","
+                                                                             "\"fields"
+                                                                             "\":{"
+                                                                             "\"who\":{"
+                                                                             "\"pointer"
+                                                                             "\":\"/"
+                                                                             "who\"}}}"
+                                                                             "}") "},"
+                                                                                  "{\"n"
+                                                                                  "ame"
+                                                                                  "\":"
+                                                                                  "\"se"
+                                                                                  "lect"
+                                                                                  "ed\""
+                                                                                  "," WAKE(
+                                                                                      "\"input\":\"payload\",\"dedupe_key\":{\"selector\":{\"pointer\":\"/key\"}}") "},"
+                                                                                                                                                                    "{\"name\":\"once\"," WAKE(
+                                                                                                                                                                        "\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
 
 static const struct {
     const char *type, *payload, *input, *dedupe; /* input NULL: no wake */
