@@ -24,6 +24,7 @@ struct check_process {
     int64_t logged, first_seen, last_seen, terminal_seen, terminals;
     int64_t rows[BESIDES],
         said[BESIDES]; /* how many there are; of the log: should be */
+    int64_t targets;   /* wakes that are the one of their target and wake id */
 };
 
 static const char *const besides[] = {
@@ -179,15 +180,12 @@ belay_rc check_wake_row(struct check *c, const struct row *row, struct belay_err
 belay_rc check_wake_target_row(struct check *c, const struct row *row,
                                struct belay_error *err)
 {
-    struct bytes id = row_bytes(row, WAKE_TARGET_PROCESS);
-    const struct check_process *p =
-        (const struct check_process *)check_find(&c->processes, id);
+    struct check_process *p;
+    belay_rc rc = process_of(c, row_bytes(row, WAKE_TARGET_PROCESS), &p, err);
 
-    /* Rows of processes and their wakes come before. */
-    if (p && p->there && p->rows[BESIDE_WAKE] > 0)
-        return BELAY_OK;
-    return check_found(c, "orphan_row", row_bytes(row, WAKE_TARGET_WAKE), err,
-                       "wake_target: its process has no such wake");
+    if (rc == BELAY_OK)
+        p->targets++;
+    return rc;
 }
 
 /* --- grants --- */
@@ -210,9 +208,6 @@ belay_rc check_handle_grant_row(struct check *c, const struct row *row,
     if (scope.failed || member.failed)
         return err_no_memory(err, "a check");
     belay_rc rc = process_of(c, process, &p, err);
-    if (rc == BELAY_OK && !p->there)
-        rc = check_found(c, "orphan_row", process, err,
-                         "handle_grant: there is no such process");
     if (rc == BELAY_OK)
         rc = expect_in(c, GRANT_INDEX, buf_view(&scope), process, 0, err);
     if (rc == BELAY_OK)
@@ -309,6 +304,10 @@ static belay_rc end_beside(struct check *c, const struct check_process *p,
     if (rc == BELAY_OK && !p->deleting && p->rows[BESIDE_END] != p->ended)
         rc = check_found(c, "wrong_count", p->entry.key, err,
                          "process: what it left does not go with its status");
+    if (rc == BELAY_OK && p->targets > p->rows[BESIDE_WAKE])
+        rc = check_found(c, "orphan_row", p->entry.key, err,
+                         "wake_target: %" PRId64 " of them, and %" PRId64 " wakes",
+                         p->targets, p->rows[BESIDE_WAKE]);
     for (int i = BESIDE_KEY; i < BESIDES && rc == BELAY_OK; i++) {
         if (p->rows[i] != p->said[i])
             rc = check_found(c, "wrong_count", p->entry.key, err,
