@@ -77,8 +77,7 @@ belay_rc selection_too_large(const struct selection *s)
 static belay_rc no_match(const struct selection *s, struct bytes pointer)
 {
     return err_reason(s->err, BELAY_INVALID, "pointer",
-                      "payload pointer `%.*s` did not match", shown_len(pointer),
-                      shown(pointer));
+                      "payload pointer `%s` did not match", shown(pointer).text);
 }
 
 static belay_rc select_in(const struct selector *s, struct selection *in,

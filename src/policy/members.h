@@ -33,20 +33,13 @@ static inline json_t *json_walked(const json_t *object)
     return (json_t *)object;
 }
 
-/* Text of the caller's in a message: at most so many bytes, whole characters. */
+/* Text of the caller's in a message: at most SHOWN_NAME bytes of it, whole characters,
+ * with control characters and backslashes made visible as \xNN.  For
+ * use within one call: err_set(err, code, "%s", shown(name).text). */
 #define SHOWN_NAME 40
-static inline int shown_len(struct bytes text)
-{
-    size_t n = text.len < SHOWN_NAME ? text.len : SHOWN_NAME;
-
-    while (n < text.len && n > 0 && (text.ptr[n] & 0xc0) == 0x80)
-        n--;
-    return (int)n;
-}
-
-static inline const char *shown(struct bytes text)
-{
-    return text.len > 0 ? (const char *)text.ptr : "";
-}
+struct shown {
+    char text[4 * SHOWN_NAME + 1];
+};
+struct shown shown(struct bytes text);
 
 #endif /* POLICY_MEMBERS_H */

@@ -172,8 +172,8 @@ static belay_rc add_type(struct types *t, const json_t *declared, struct belay_a
                           "process declares an empty event type");
     if (has_type(t, type.name))
         return err_reason(err, BELAY_INVALID, "event_types",
-                          "process declares duplicate event type `%.*s`",
-                          (int)type.name.len, shown(type.name));
+                          "process declares duplicate event type `%s`",
+                          shown(type.name).text);
     if (t->n == COUNT_OF(t->list))
         return too_many(err);
     t->list[t->n++] = type;

@@ -186,7 +186,7 @@ static const struct {
     { "{'id':'p','event_types':[7]}", "invalid event_type| event type: must be an object" },
     { "{'id':'p','event_types':[{}]}", "invalid event_type| event type ``: a name is a string of "
       "at most 255 bytes without control characters" },
-    { "{'id':'p','event_types':[{'name':'a\\n'}]}", "invalid event_type| event type `a\n`: a name "
+    { "{'id':'p','event_types':[{'name':'a\\n'}]}", "invalid event_type| event type `a\\x0a`: a name "
       "is a string of at most 255 bytes without control characters" },
     { "{'id':'p','event_types':[{'name':''}]}",
       "invalid event_types| process declares an empty event type" },
