@@ -87,7 +87,7 @@ static belay_rc select_in(const struct selector *s, struct selection *in,
 static belay_rc field_text(const struct selector_field *f, struct selection *in,
                            struct bytes *out)
 {
-    struct selected chosen;
+    struct selected chosen = { .value = NULL };
     belay_rc rc = select_in(&f->selector, in, &chosen);
 
     if (rc == BELAY_OK)
@@ -195,7 +195,7 @@ belay_rc selected_text(const struct selected *s, struct belay_arena *a,
 {
     struct bytes text;
 
-    if (s->value && json_is_string(s->value)) {
+    if (json_is_string(s->value)) {
         text = json_bytes(s->value);
     } else if (!s->value && s->is_text) {
         text = s->text;

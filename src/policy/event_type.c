@@ -229,7 +229,7 @@ static belay_rc write_terminal(const struct terminal_spec *t, struct buf *out,
     belay_rc rc = BELAY_OK;
 
     buf_append_str(out, "\"terminal\":{\"state\":");
-    json_append_string(out, bytes_str(process_state_name(t->state)));
+    json_append_string(out, bytes_str(process_state_name((int)t->state)));
     if (t->has_output) {
         buf_append_str(out, ",\"await_output\":");
         rc = selector_write(&t->output, out, err);

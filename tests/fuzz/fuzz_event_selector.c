@@ -25,7 +25,7 @@ static const json_t *naive_pointer(const json_t *v, const char *pointer)
             size_t n = strlen(token), digits = strspn(token, "0123456789");
             bool is_index =
                 n > 0 && digits == n && n < 10 && (n == 1 || token[0] != '0');
-            v = is_index ? json_array_get(v, (size_t)atol(token)) : NULL;
+            v = is_index ? json_array_get(v, strtoul(token, NULL, 10)) : NULL;
         } else {
             v = json_object_get(v, token);
         }

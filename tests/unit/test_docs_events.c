@@ -64,7 +64,7 @@ static const char *run_mean(const json_t *semantics, const json_t *payload,
         event_type_mean(&type, payload, bytes_str("p"), 3, a, &m, &err) != BELAY_OK)
         return say_error(&err);
     if (m.terminal) {
-        buf_append_str(&out, process_state_name(m.state));
+        buf_append_str(&out, process_state_name((int)m.state));
         buf_append_char(&out, ' ');
         buf_append(&out, m.await_output);
     } else if (m.wake) {

@@ -13,8 +13,7 @@ static const char *refused(belay_rc rc)
         return "a code that is not the error's";
     static char text[sizeof(last.message) + sizeof(last.reason) + 2];
     (void)snprintf(text, sizeof(text), "%s| %s", last.reason, last.message);
-    for (char *c = text; *c; c++)
-        *c = *c == '"' ? '\'' : *c;
+    swap_char(text, '"', '\'');
     return text;
 }
 
@@ -393,7 +392,7 @@ static const char *meaning(const char *semantics, const char *payload)
     if (rc != BELAY_OK)
         return refused(rc);
     if (m.terminal)
-        buf_printf(&answer, "%s %.*s", process_state_name(m.state),
+        buf_printf(&answer, "%s %.*s", process_state_name((int)m.state),
                    (int)m.await_output.len, (const char *)m.await_output.ptr);
     if (m.wake) {
         buf_append_str(&answer, m.terminal ? " wake " : "wake ");

@@ -13,10 +13,9 @@ static const char *refused(belay_rc rc)
 
     if ((int32_t)rc != last.code || rc == BELAY_OK)
         return "a code that is not the error's";
-    (void)snprintf(text, sizeof(text), "%s %s| %s", belay_error_info(rc)->name,
+    (void)snprintf(text, sizeof(text), "%s %s| %s", belay_error_info((int32_t)rc)->name,
                    last.reason, last.message);
-    for (char *c = text; *c; c++)
-        *c = *c == '"' ? '\'' : *c;
+    swap_char(text, '"', '\'');
     return text;
 }
 
@@ -405,7 +404,8 @@ static const char *judge(const char *type, const char *payload, const char *key,
         return "replay";
     (void)snprintf(answer, sizeof(answer), "new %d%s%s%s", (int)out.sequence,
                    out.meaning.terminal ? " " : "",
-                   out.meaning.terminal ? process_state_name(out.meaning.state) : "",
+                   out.meaning.terminal ? process_state_name((int)out.meaning.state)
+                                        : "",
                    out.wake_id[0] ? " wake" : "");
     return answer;
 }
