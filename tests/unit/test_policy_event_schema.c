@@ -232,6 +232,7 @@ static const struct row cut_rows[] = {
       "'cccccccccccccccccc']}", "1",
       "arguments: expected one of 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa', "
       "'bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb..., got 1" },
+    { "{'anyOf':[{'type':'null'}],'type':'a\\nb'}", "1", "arguments: expected a\\nb, got 1" },
     { "{'properties':{'a\\nb':false}}", "{'a\\nb':1}", "a\\nb: no value is allowed" },
 };
 /* clang-format on */
