@@ -1,6 +1,8 @@
 /* What an event of a declared type means. */
 #include "policy/event_type.h"
 
+#include "policy/members.h"
+
 static belay_rc disagrees(const struct event_type *t, enum process_state own,
                           struct belay_error *err)
 {
@@ -52,6 +54,9 @@ static belay_rc mean_terminal(const struct event_type *t, const json_t *payload,
     } else {
         rc = wrap(spec->state, &chosen, a, &out, err);
     }
+    if (rc == BELAY_OK && json_nesting(buf_view(&out)) > JSON_DEPTH_MAX)
+        rc = err_reason(err, BELAY_INVALID, "too_deep",
+                        "await output: nested deeper than %d", JSON_DEPTH_MAX);
     if (rc == BELAY_OK) {
         m->terminal = true;
         m->state = spec->state;

@@ -1,5 +1,27 @@
 #include "policy/members.h"
 
+size_t json_nesting(struct bytes text)
+{
+    size_t depth = 0, deepest = 0;
+    bool in_string = false;
+
+    for (size_t i = 0; i < text.len; i++) {
+        uint8_t c = text.ptr[i];
+        if (in_string) {
+            i += c == '\\'; /* what is escaped cannot end it */
+            in_string = c != '"';
+        } else if (c == '"') {
+            in_string = true;
+        } else if (c == '{' || c == '[') {
+            depth++;
+            deepest = depth > deepest ? depth : deepest;
+        } else if (c == '}' || c == ']') {
+            depth--;
+        }
+    }
+    return deepest;
+}
+
 static bool is_plain(struct bytes text, size_t at, size_t len)
 {
     uint8_t c = text.ptr[at];

@@ -27,6 +27,10 @@ static inline struct bytes json_bytes(const json_t *value)
     return bytes_of(json_string_value(value), json_string_length(value));
 }
 
+/* How deep the brackets of a text nest that json_write has written.  What is made of several
+ * values may nest deeper than json_read takes, and must not be stored then. */
+size_t json_nesting(struct bytes text);
+
 /* For json_object_iter and its kin, which only read but are not declared so. */
 static inline json_t *json_walked(const json_t *object)
 {

@@ -322,6 +322,9 @@ static belay_rc write_all(const struct registration *in, const struct types *t,
     buf_append_char(&w->text, '}');
     if (rc == BELAY_OK && w->text.failed)
         rc = err_no_memory(w->err, "a registration");
+    if (rc == BELAY_OK && json_nesting(buf_view(&w->text)) > JSON_DEPTH_MAX)
+        rc = err_reason(w->err, BELAY_INVALID, "too_deep",
+                        "registration: nested deeper than %d", JSON_DEPTH_MAX);
     if (rc == BELAY_OK && w->text.len > REGISTRATION_MAX) {
         rc = err_reason(w->err, BELAY_INVALID, "too_large",
                         "registration: %zu bytes, at most %d are allowed", w->text.len,

@@ -220,6 +220,46 @@ static void refusals(struct tap *t)
     }
 }
 
+static json_t *nested(int depth)
+{
+    json_t *value = json_null();
+
+    while (depth-- > 0)
+        value = json_pack("[o]", value);
+    return value;
+}
+
+/* {"id":..,"provenance":{"caused_by":V}}: two levels around V. */
+static void depths(struct tap *t)
+{
+    CLEANUP(arena_release) struct belay_arena a = { 0 };
+    CLEANUP(json_release) json_t *most = nested(JSON_DEPTH_MAX - 2);
+    CLEANUP(json_release) json_t *more = nested(JSON_DEPTH_MAX - 1);
+    CLEANUP(json_release)
+    json_t *types =
+        json_of("[{'name':'e','semantics':{'terminal':{'state':'completed'}}}]");
+    struct registration r = { .id = bytes_str("p"), .caused_by = most };
+    struct registration_ready ready;
+    struct append_request request = { .process_id = bytes_str("p"),
+                                      .event_type = bytes_str("e"),
+                                      .replay_key = bytes_str("k") };
+    struct append_facts facts = { .event_types = types };
+    struct append_answer answer;
+
+    last = (struct belay_error){ .size = sizeof(last) };
+    TAP_EQ(t, registration_prepare(&r, &a, &ready, NULL), BELAY_OK);
+    r.caused_by = more;
+    TAP_STR(t, refused(registration_prepare(&r, &a, &ready, &last)),
+            "invalid too_deep| registration: nested deeper than 32");
+    /* {"type":"success","value":V}: one */
+    request.payload = more;
+    TAP_EQ(t, append_judge(&request, &facts, &a, &answer, NULL), BELAY_OK);
+    CLEANUP(json_release) json_t *deepest = nested(JSON_DEPTH_MAX);
+    request.payload = deepest;
+    TAP_STR(t, refused(append_judge(&request, &facts, &a, &answer, &last)),
+            "invalid too_deep| await output: nested deeper than 32");
+}
+
 static void bounds(struct tap *t)
 {
     CLEANUP(arena_release) struct belay_arena a = { 0 };
@@ -592,6 +632,7 @@ static const struct tap_case cases[] = {
     { "an input is written with its type first", inputs },
     { "bad registrations are refused by name, and leave nothing", refusals },
     { "registrations have bounds", bounds },
+    { "what is put together nests no deeper than can be read back", depths },
     { "a scope is a pair, and its text tells pairs apart", scopes },
     { "hashes, wake ids and keys are the known ones", keys },
     { "an event is judged in one order", appending },
