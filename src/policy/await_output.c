@@ -102,7 +102,7 @@ static const json_t *member(const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
 
-    return value && json_is_null(value) ? NULL : value;
+    return json_is_null(value) ? NULL : value;
 }
 
 static bool is_control(const json_t *control)

@@ -1,13 +1,16 @@
 /* What an event of a declared type means. */
 #include "policy/event_type.h"
 
+#include "policy/members.h"
+
 static belay_rc disagrees(const struct event_type *t, enum process_state own,
                           struct belay_error *err)
 {
     return err_reason(err, BELAY_INVALID, "await_output",
                       "await output: it is of a process that %s, the event of one that "
                       "%s",
-                      process_state_name(own), process_state_name(t->terminal.state));
+                      process_state_name((int)own),
+                      process_state_name((int)t->terminal.state));
 }
 
 /* A value that is no await output becomes one of the declared state. */
@@ -35,7 +38,7 @@ static belay_rc mean_terminal(const struct event_type *t, const json_t *payload,
     static const struct selector whole = { .kind = SELECTOR_PAYLOAD };
     const struct terminal_spec *spec = &t->terminal;
     struct buf out = buf_in(a);
-    struct selected chosen;
+    struct selected chosen = { .value = NULL };
     struct await_output own;
     belay_rc rc = selector_select(spec->has_output ? &spec->output : &whole, payload, a,
                                   &chosen, err);
@@ -51,6 +54,9 @@ static belay_rc mean_terminal(const struct event_type *t, const json_t *payload,
     } else {
         rc = wrap(spec->state, &chosen, a, &out, err);
     }
+    if (rc == BELAY_OK && json_nesting(buf_view(&out)) > JSON_DEPTH_MAX)
+        rc = err_reason(err, BELAY_INVALID, "too_deep",
+                        "await output: nested deeper than %d", JSON_DEPTH_MAX);
     if (rc == BELAY_OK) {
         m->terminal = true;
         m->state = spec->state;
@@ -76,7 +82,7 @@ static belay_rc select_text(const struct selector *s, const json_t *payload,
                             struct belay_arena *a, struct bytes *out,
                             struct belay_error *err)
 {
-    struct selected chosen;
+    struct selected chosen = { .value = NULL };
     belay_rc rc = selector_select(s, payload, a, &chosen, err);
 
     return rc ? rc : selected_text(&chosen, a, out, err);
@@ -105,7 +111,7 @@ static belay_rc dedupe_key(const struct wake_spec *w, const json_t *payload,
 static belay_rc is_wake(const struct wake_spec *w, const json_t *payload,
                         struct belay_arena *a, bool *out, struct belay_error *err)
 {
-    struct selected chosen;
+    struct selected chosen = { .value = NULL };
 
     *out = true;
     if (!w->has_when)

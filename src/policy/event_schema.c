@@ -266,7 +266,7 @@ static enum verdict visit_additional(struct validation *v, const struct keywords
     struct bytes least = { 0 };
     enum verdict verdict = ACCEPT;
 
-    if (schema && json_is_true(schema))
+    if (json_is_true(schema))
         return ACCEPT;
     for (void *i = json_object_iter(o); verdict == ACCEPT && i;
          i = json_object_iter_next(o, i)) {
@@ -276,7 +276,7 @@ static enum verdict visit_additional(struct validation *v, const struct keywords
             return STOP;
         if (!is_additional(k->of[KEYWORD_PROPERTIES], key))
             continue;
-        if (schema && json_is_object(schema)) {
+        if (json_is_object(schema)) {
             struct visit member = member_of(at, key, json_object_iter_value(i));
             verdict = visit_value(v, schema, &member);
         } else if (!least.ptr || bytes_cmp(key, least) < 0) {

@@ -1,6 +1,7 @@
 /* The words of a refusal: where a value is, what it is, what it should be.  Without
  * memory for them the words are "?": the refusal itself stands. */
 #include "policy/event_schema_impl.h"
+#include "policy/members.h"
 
 static const char *const ellipsis = "...";
 
@@ -95,7 +96,7 @@ const char *say_one_of(const json_t *members, struct belay_arena *a)
 static void append_types(struct buf *out, const json_t *type)
 {
     if (json_is_string(type)) {
-        buf_append_str(out, json_string_value(type));
+        buf_append_escaped(out, json_bytes(type));
         return;
     }
     for (size_t i = 0, n = 0; i < json_array_size(type) && out->len <= SHOWN_EXPECTED;
@@ -105,7 +106,7 @@ static void append_types(struct buf *out, const json_t *type)
             continue;
         if (n++ > 0)
             buf_append_str(out, " or ");
-        buf_append_str(out, json_string_value(name));
+        buf_append_escaped(out, json_bytes(name));
     }
 }
 

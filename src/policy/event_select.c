@@ -77,8 +77,7 @@ belay_rc selection_too_large(const struct selection *s)
 static belay_rc no_match(const struct selection *s, struct bytes pointer)
 {
     return err_reason(s->err, BELAY_INVALID, "pointer",
-                      "payload pointer `%.*s` did not match", shown_len(pointer),
-                      shown(pointer));
+                      "payload pointer `%s` did not match", shown(pointer).text);
 }
 
 static belay_rc select_in(const struct selector *s, struct selection *in,
@@ -88,7 +87,7 @@ static belay_rc select_in(const struct selector *s, struct selection *in,
 static belay_rc field_text(const struct selector_field *f, struct selection *in,
                            struct bytes *out)
 {
-    struct selected chosen;
+    struct selected chosen = { .value = NULL };
     belay_rc rc = select_in(&f->selector, in, &chosen);
 
     if (rc == BELAY_OK)
@@ -196,7 +195,7 @@ belay_rc selected_text(const struct selected *s, struct belay_arena *a,
 {
     struct bytes text;
 
-    if (s->value && json_is_string(s->value)) {
+    if (json_is_string(s->value)) {
         text = json_bytes(s->value);
     } else if (!s->value && s->is_text) {
         text = s->text;

@@ -53,8 +53,8 @@ const struct event_type event_presets[EVENT_PRESET_COUNT] = {
 
 static belay_rc bad(struct belay_error *err, struct bytes name, const char *why)
 {
-    return err_reason(err, BELAY_INVALID, "event_type", "event type `%.*s`: %s",
-                      shown_len(name), shown(name), why);
+    return err_reason(err, BELAY_INVALID, "event_type", "event type `%s`: %s",
+                      shown(name).text, why);
 }
 
 static belay_rc read_terminal(const json_t *declared, struct event_type *t,
@@ -79,9 +79,9 @@ static belay_rc read_terminal(const json_t *declared, struct event_type *t,
     if (number == PROCESS_COMPLETED)
         return BELAY_OK;
     return err_reason(err, BELAY_INVALID, "terminal",
-                      "event type `%.*s` is terminal without await output: only "
+                      "event type `%s` is terminal without await output: only "
                       "completed may be",
-                      shown_len(t->name), shown(t->name));
+                      shown(t->name).text);
 }
 
 static belay_rc read_dedupe(const json_t *declared, struct event_type *t,
@@ -229,7 +229,7 @@ static belay_rc write_terminal(const struct terminal_spec *t, struct buf *out,
     belay_rc rc = BELAY_OK;
 
     buf_append_str(out, "\"terminal\":{\"state\":");
-    json_append_string(out, bytes_str(process_state_name(t->state)));
+    json_append_string(out, bytes_str(process_state_name((int)t->state)));
     if (t->has_output) {
         buf_append_str(out, ",\"await_output\":");
         rc = selector_write(&t->output, out, err);

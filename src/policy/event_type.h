@@ -82,8 +82,9 @@ struct event_meaning {
 /* Evaluates the semantics against a payload; `sequence` is the number the event would
  * get.  The schema is not asked (event_schema_validate).
  *
- * `invalid`: reason "pointer" (a pointer that did not match), "too_large", or
- * "await_output": a selected output whose own type disagrees with the declared state. */
+ * `invalid`: reason "pointer" (a pointer that did not match), "too_large", "too_deep" (an
+ * await output that could not be read back), or "await_output": a selected output whose
+ * own type disagrees with the declared state. */
 MUST_USE belay_rc event_type_mean(const struct event_type *t, const json_t *payload,
                                   struct bytes process_id, int64_t sequence,
                                   struct belay_arena *a, struct event_meaning *out,

@@ -27,26 +27,23 @@ static inline struct bytes json_bytes(const json_t *value)
     return bytes_of(json_string_value(value), json_string_length(value));
 }
 
+/* How deep the brackets of a text nest that json_write has written.  What is made of several
+ * values may nest deeper than json_read takes, and must not be stored then. */
+size_t json_nesting(struct bytes text);
+
 /* For json_object_iter and its kin, which only read but are not declared so. */
 static inline json_t *json_walked(const json_t *object)
 {
     return (json_t *)object;
 }
 
-/* Text of the caller's in a message: at most so many bytes, whole characters. */
+/* Text of the caller's in a message: at most SHOWN_NAME bytes of it, whole characters,
+ * with control characters and backslashes made visible as \xNN.  For
+ * use within one call: err_set(err, code, "%s", shown(name).text). */
 #define SHOWN_NAME 40
-static inline int shown_len(struct bytes text)
-{
-    size_t n = text.len < SHOWN_NAME ? text.len : SHOWN_NAME;
-
-    while (n < text.len && n > 0 && (text.ptr[n] & 0xc0) == 0x80)
-        n--;
-    return (int)n;
-}
-
-static inline const char *shown(struct bytes text)
-{
-    return text.len > 0 ? (const char *)text.ptr : "";
-}
+struct shown {
+    char text[4 * SHOWN_NAME + 1];
+};
+struct shown shown(struct bytes text);
 
 #endif /* POLICY_MEMBERS_H */

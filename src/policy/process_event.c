@@ -27,18 +27,16 @@ belay_rc append_check(const struct append_request *r, struct belay_error *err)
 static belay_rc replay_conflict(const struct append_request *r, struct belay_error *err)
 {
     return err_set(err, BELAY_REPLAY_CONFLICT,
-                   "process `%.*s` event replay key `%.*s` conflicts with an event "
+                   "process `%s` event replay key `%s` conflicts with an event "
                    "that is there",
-                   shown_len(r->process_id), shown(r->process_id),
-                   shown_len(r->replay_key), shown(r->replay_key));
+                   shown(r->process_id).text, shown(r->replay_key).text);
 }
 
 static belay_rc undeclared(const struct append_request *r, struct belay_error *err)
 {
     return err_reason(err, BELAY_INVALID, "undeclared",
-                      "process `%.*s`: undeclared event type `%.*s`",
-                      shown_len(r->process_id), shown(r->process_id),
-                      shown_len(r->event_type), shown(r->event_type));
+                      "process `%s`: undeclared event type `%s`",
+                      shown(r->process_id).text, shown(r->event_type).text);
 }
 
 /* What ends a process, or asks it to end, must not happen twice by a retry. */
@@ -49,10 +47,9 @@ static belay_rc check_key(const struct append_request *r, const struct event_typ
                         bytes_eq(r->event_type, bytes_str(EVENT_CANCEL_REQUESTED))))
         return BELAY_OK;
     return err_reason(err, BELAY_INVALID, "replay_key",
-                      "process `%.*s`: event `%.*s` requires a deterministic replay "
+                      "process `%s`: event `%s` requires a deterministic replay "
                       "key",
-                      shown_len(r->process_id), shown(r->process_id),
-                      shown_len(r->event_type), shown(r->event_type));
+                      shown(r->process_id).text, shown(r->event_type).text);
 }
 
 static belay_rc check_payload(const struct append_request *r,
@@ -66,8 +63,8 @@ static belay_rc check_payload(const struct append_request *r,
     belay_rc rc = event_schema_validate(t->schema, r->payload, a, &why);
     if (rc == BELAY_OK)
         return BELAY_OK;
-    return err_reason(err, rc, why.reason, "invalid `%.*s` payload: %s",
-                      shown_len(r->event_type), shown(r->event_type), why.message);
+    return err_reason(err, rc, why.reason, "invalid `%s` payload: %s",
+                      shown(r->event_type).text, why.message);
 }
 
 /* Everything that depends on the type, in the order of the contract. */
@@ -118,8 +115,8 @@ belay_rc append_judge(const struct append_request *r, const struct append_facts 
     if (rc != BELAY_OK)
         return rc;
     if (f->last_sequence < 0 || f->last_sequence >= EVENT_SEQUENCE_MAX)
-        return err_set(err, BELAY_OUT_OF_RANGE, "process `%.*s`: no sequence is left",
-                       shown_len(r->process_id), shown(r->process_id));
+        return err_set(err, BELAY_OUT_OF_RANGE, "process `%s`: no sequence is left",
+                       shown(r->process_id).text);
     answer.sequence = f->last_sequence + 1;
     rc = judge_type(r, f, &type, a, &answer, err);
     if (rc == BELAY_OK)

@@ -33,6 +33,7 @@ belay_rc wake_id_make(struct scope target, struct bytes dedupe_key,
                       struct belay_error *err)
 {
     struct buf text = buf_in(a);
+    char hash[SHA256_HEX_LEN + 1];
     struct bytes scope = { 0 };
     belay_rc rc = scope_text(target, a, &scope, err);
 
@@ -43,10 +44,12 @@ belay_rc wake_id_make(struct scope target, struct bytes dedupe_key,
     buf_append_char(&text, ',');
     json_append_string(&text, dedupe_key);
     buf_append_char(&text, ']');
-    rc = hash_text(&text, out + 5, err);
-    if (rc == BELAY_OK)
-        memcpy(out, "wake:", 5);
-    return rc;
+    rc = hash_text(&text, hash, err);
+    if (rc != BELAY_OK)
+        return rc;
+    memcpy(out, "wake:", sizeof("wake:"));
+    memcpy(out + WAKE_ID_LEN - SHA256_HEX_LEN, hash, sizeof(hash));
+    return BELAY_OK;
 }
 
 static belay_rc take(const struct buf *text, struct bytes *out, struct belay_error *err)

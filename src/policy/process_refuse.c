@@ -4,8 +4,8 @@
 
 belay_rc refuse_unknown_process(struct bytes process_id, struct belay_error *err)
 {
-    (void)err_reason(err, BELAY_NOT_FOUND, "process", "unknown process `%.*s`",
-                     (int)process_id.len, shown(process_id));
+    (void)err_reason(err, BELAY_NOT_FOUND, "process", "unknown process `%s`",
+                     shown(process_id).text);
     err_entity(err, process_id);
     return BELAY_NOT_FOUND;
 }
@@ -14,9 +14,9 @@ belay_rc refuse_registration(struct bytes process_id, struct bytes existing_hash
                              const char *new_hash, struct belay_error *err)
 {
     (void)err_set(err, BELAY_REGISTRATION_CONFLICT,
-                  "process `%.*s` registration hash conflict: existing %.*s, new %s",
-                  shown_len(process_id), shown(process_id), (int)existing_hash.len,
-                  shown(existing_hash), new_hash);
+                  "process `%s` registration hash conflict: existing %.*s, new %s",
+                  shown(process_id).text, (int)existing_hash.len,
+                  (const char *)existing_hash.ptr, new_hash);
     err_entity(err, process_id);
     return BELAY_REGISTRATION_CONFLICT;
 }
@@ -27,10 +27,10 @@ belay_rc refuse_grant(struct bytes process_id, struct scope from,
     bool framed = from.frame.len > 0;
 
     (void)err_reason(err, BELAY_NOT_FOUND, "grant",
-                     "process handle `%.*s` is not granted to session `%.*s`%s%.*s%s",
-                     shown_len(process_id), shown(process_id), shown_len(from.session),
-                     shown(from.session), framed ? " frame `" : "",
-                     shown_len(from.frame), shown(from.frame), framed ? "`" : "");
+                     "process handle `%s` is not granted to session `%s`%s%s%s",
+                     shown(process_id).text, shown(from.session).text,
+                     framed ? " frame `" : "", shown(from.frame).text,
+                     framed ? "`" : "");
     err_entity(err, process_id);
     return BELAY_NOT_FOUND;
 }
@@ -39,16 +39,14 @@ belay_rc refuse_no_target(struct bytes process_id, struct bytes event_type,
                           struct belay_error *err)
 {
     return err_reason(err, BELAY_INVALID, "wake_target",
-                      "process `%.*s`: wake event `%.*s` without a wake target scope",
-                      shown_len(process_id), shown(process_id), shown_len(event_type),
-                      shown(event_type));
+                      "process `%s`: wake event `%s` without a wake target scope",
+                      shown(process_id).text, shown(event_type).text);
 }
 
 belay_rc refuse_terminal(struct bytes process_id, struct belay_error *err)
 {
     (void)err_reason(err, BELAY_WRONG_STATE, "terminal",
-                     "process `%.*s` is already terminal", shown_len(process_id),
-                     shown(process_id));
+                     "process `%s` is already terminal", shown(process_id).text);
     err_entity(err, process_id);
     return BELAY_WRONG_STATE;
 }
@@ -57,9 +55,8 @@ belay_rc refuse_lease_held(struct bytes process_id, struct bytes owner, int64_t 
                            int64_t expires_at_ms, struct belay_error *err)
 {
     (void)err_set(err, BELAY_LEASE_HELD,
-                  "process `%.*s` is already leased by `%.*s` until %lld",
-                  shown_len(process_id), shown(process_id), shown_len(owner),
-                  shown(owner), (long long)expires_at_ms);
+                  "process `%s` is already leased by `%s` until %lld",
+                  shown(process_id).text, shown(owner).text, (long long)expires_at_ms);
     err_entity(err, process_id);
     err_numbers(err, now_ms, expires_at_ms);
     return BELAY_LEASE_HELD;
@@ -69,8 +66,8 @@ belay_rc refuse_lease_lost(struct bytes process_id, const char *reason,
                            struct belay_error *err)
 {
     (void)err_reason(err, BELAY_LEASE_LOST, reason,
-                     "process lease for `%.*s` is missing or expired",
-                     shown_len(process_id), shown(process_id));
+                     "process lease for `%s` is missing or expired",
+                     shown(process_id).text);
     err_entity(err, process_id);
     return BELAY_LEASE_LOST;
 }

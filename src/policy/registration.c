@@ -172,8 +172,8 @@ static belay_rc add_type(struct types *t, const json_t *declared, struct belay_a
                           "process declares an empty event type");
     if (has_type(t, type.name))
         return err_reason(err, BELAY_INVALID, "event_types",
-                          "process declares duplicate event type `%.*s`",
-                          (int)type.name.len, shown(type.name));
+                          "process declares duplicate event type `%s`",
+                          shown(type.name).text);
     if (t->n == COUNT_OF(t->list))
         return too_many(err);
     t->list[t->n++] = type;
@@ -322,6 +322,9 @@ static belay_rc write_all(const struct registration *in, const struct types *t,
     buf_append_char(&w->text, '}');
     if (rc == BELAY_OK && w->text.failed)
         rc = err_no_memory(w->err, "a registration");
+    if (rc == BELAY_OK && json_nesting(buf_view(&w->text)) > JSON_DEPTH_MAX)
+        rc = err_reason(w->err, BELAY_INVALID, "too_deep",
+                        "registration: nested deeper than %d", JSON_DEPTH_MAX);
     if (rc == BELAY_OK && w->text.len > REGISTRATION_MAX) {
         rc = err_reason(w->err, BELAY_INVALID, "too_large",
                         "registration: %zu bytes, at most %d are allowed", w->text.len,

@@ -59,6 +59,7 @@ MUST_USE belay_rc registration_read(const json_t *value, struct registration *ou
  *                          "duplicate event type `X`"
  *   reasons of event_type_read for the first declaration that cannot be read
  *   reason "too_large"     over REGISTRATION_MAX
+ *   reason "too_deep"      the whole nests deeper than JSON_DEPTH_MAX
  * Blank is what is empty or white space alone.  *out is untouched on failure. */
 MUST_USE belay_rc registration_prepare(const struct registration *in,
                                        struct belay_arena *a,
