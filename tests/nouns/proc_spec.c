@@ -175,66 +175,17 @@ static void streams(struct world *w)
 
 #define WAKE(rest) "\"semantics\":{\"wake\":{" rest "}}"
 
+/* clang-format off */
 static const char matrix_types[] =
-    "[{\"name\":\"when\"," WAKE(
-        "\"when\":{\"pointer\":\"/"
-        "go\"},\"input\":\"payload\"") "},"
-                                       "{\"name\":"
-                                       "\"whole\""
-                                       "," WAKE(
-                                           "\"input\":"
-                                           "\"payload"
-                                           "\"") "},"
-                                                 "{\"na"
-                                                 "me\":"
-                                                 "\"con"
-                                                 "st\""
-                                                 "," WAKE(
-                                                     "\"input\":{\"const\":"
-                                                     "\"fixed\"}") "},"
-                                                                   "{\"name\":"
-                                                                   "\"template\""
-                                                                   "," WAKE(
-                                                                       "\"input\""
-                                                                       ":{"
-                                                                       "\"templat"
-                                                                       "e\":{"
-                                                                       "\"templat"
-                                                                       "e\":\"hi "
-                                                                       "{who}\","
-                                                                       "\"fields"
-                                                                       "\":{"
-                                                                       "\"who\":{"
-                                                                       "\"pointer"
-                                                                       "\":\"/"
-                                                                       "who\"}}}"
-                                                                       "}") "},"
-                                                                            "{\"n"
-                                                                            "ame"
-                                                                            "\":"
-                                                                            "\"se"
-                                                                            "lect"
-                                                                            "ed\""
-                                                                            "," WAKE(
-                                                                                "\"inpu"
-                                                                                "t\":"
-                                                                                "\"payl"
-                                                                                "oad\","
-                                                                                "\"dedu"
-                                                                                "pe_"
-                                                                                "key\":"
-                                                                                "{\"sel"
-                                                                                "ector"
-                                                                                "\":{"
-                                                                                "\"poin"
-                                                                                "ter\":"
-                                                                                "\"/"
-                                                                                "key\"}"
-                                                                                "}") "}"
-                                                                                     ","
-                                                                                     "{"
-                                                                                     "\"name\":\"once\"," WAKE(
-                                                                                         "\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
+    "[{\"name\":\"when\"," WAKE("\"when\":{\"pointer\":\"/go\"},\"input\":\"payload\"") "},"
+    "{\"name\":\"whole\"," WAKE("\"input\":\"payload\"") "},"
+    "{\"name\":\"const\"," WAKE("\"input\":{\"const\":\"fixed\"}") "},"
+    "{\"name\":\"template\"," WAKE("\"input\":{\"template\":{\"template\":\"hi {who}\","
+                                     "\"fields\":{\"who\":{\"pointer\":\"/who\"}}}}") "},"
+    "{\"name\":\"selected\"," WAKE("\"input\":\"payload\",\"dedupe_key\":"
+                                     "{\"selector\":{\"pointer\":\"/key\"}}") "},"
+    "{\"name\":\"once\"," WAKE("\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
+/* clang-format on */
 
 static const struct {
     const char *type, *payload, *input, *dedupe; /* input NULL: no wake */
