@@ -46,6 +46,10 @@ void finish_process(struct world *w, const char *id);
 
 struct belay_process_events read_events(struct world *w,
                                         struct belay_process_event_request r);
+/* The first of a type after a sequence. */
+belay_rc wait_type(struct world *w, const char *id, const char *type, int64_t after,
+                   int64_t wait_ms, struct belay_cancel *cancel,
+                   const struct belay_process_event **out);
 /* "1:producer.line 2:..." after a sequence. */
 const char *log_of(struct world *w, const char *id, int64_t after);
 /* Sequences of wakes that are not settled: "2 3". */

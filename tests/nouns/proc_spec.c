@@ -152,25 +152,13 @@ static void streams(struct world *w)
     STR(w, log_of(w, "p", 3), "");
     STR(w, wake_seqs(w, "p", 0), "2");
     STR(w, wake_seqs(w, "p", 2), "");
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 0, 1000, NULL, w->arena,
-                                &e, &w->err),
-       BELAY_OK);
+    RC(w, wait_type(w, "p", "producer.line", 0, 1000, NULL, &e), BELAY_OK);
     EQ(w, e->sequence, 1);
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 1, 1000, NULL, w->arena,
-                                &e, &w->err),
-       BELAY_OK);
+    RC(w, wait_type(w, "p", "producer.line", 1, 1000, NULL, &e), BELAY_OK);
     EQ(w, e->sequence, 3);
     /* None of the old ones leaks in. */
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 3, 0, NULL, w->arena, &e,
-                                &w->err),
-       BELAY_TIMEOUT);
-    RC(w,
-       belay_process_wait_event(w->use, "q", "producer.line", 3, 0, NULL, w->arena, &e,
-                                &w->err),
-       BELAY_NOT_FOUND);
+    RC(w, wait_type(w, "p", "producer.line", 3, 0, NULL, &e), BELAY_TIMEOUT);
+    RC(w, wait_type(w, "q", "producer.line", 3, 0, NULL, &e), BELAY_NOT_FOUND);
 }
 
 #define WAKE(rest) "\"semantics\":{\"wake\":{" rest "}}"

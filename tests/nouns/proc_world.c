@@ -120,6 +120,20 @@ struct belay_process_events read_events(struct world *w,
     return out;
 }
 
+belay_rc wait_type(struct world *w, const char *id, const char *type, int64_t after,
+                   int64_t wait_ms, struct belay_cancel *cancel,
+                   const struct belay_process_event **out)
+{
+    struct belay_process_event_request r = { .size = sizeof(r),
+                                             .process_id = id,
+                                             .event_type = type,
+                                             .after = after,
+                                             .wait_ms = wait_ms,
+                                             .cancel = cancel };
+
+    return belay_process_wait_event(w->use, &r, w->arena, out, &w->err);
+}
+
 const char *log_of(struct world *w, const char *id, int64_t after)
 {
     const char *out = "";
