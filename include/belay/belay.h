@@ -7,6 +7,7 @@
 #include <belay/execution.h>
 #include <belay/flow.h>
 #include <belay/open.h>
+#include <belay/process.h>
 #include <belay/queue.h>
 #include <belay/session.h>
 #include <belay/waitpoint.h>

@@ -17,6 +17,7 @@
 #include "store/fault.h"
 #include "store/trace.h"
 #include "tap.h"
+#include "work/process.h"
 
 #define START_MS ((int64_t)1750000000000)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
@@ -286,6 +287,19 @@ static inline int work_main(const struct tap_case *cases, size_t n, int argc,
 
     return tap_main(cases, n, named ? argv[2] : NULL, argc - (named ? 2 : 0),
                     argv + (named ? 2 : 0));
+}
+
+/* A process that declares what an execution of it ends with. */
+static inline void work_process(struct work *w, const char *id)
+{
+    const struct belay_registration r = { .size = sizeof(r),
+                                          .process_id = id,
+                                          .event_types =
+                                              "[{\"name\":\"execution.completed\"}]" };
+    struct proc_site site = { .space = w->space };
+    struct belay_registered out;
+
+    WORK_RC(w, proc_register(&site, &r, &w->arena, &out, &w->err), BELAY_OK);
 }
 
 #endif /* TESTS_WORK_H */

@@ -27,6 +27,8 @@ static struct belay_submitted submit_one(struct work *w,
 {
     struct belay_submitted out = { .state = -1 };
 
+    if (s->process)
+        work_process(w, s->process);
     WORK_RC(w, submit(w, s, 1, &out), BELAY_OK);
     return out;
 }
@@ -843,6 +845,7 @@ static void on_batch_keys(struct work *w)
 
     items[1].key = "k2";
     items[3].key = "k2";
+    work_process(w, full.process);
     WORK_RC(w, submit(w, items, 5, out), BELAY_OK);
     TAP_OK(w->t, !out[0].duplicate && !out[1].duplicate && out[2].duplicate &&
                      out[3].duplicate && out[4].duplicate);
@@ -949,6 +952,7 @@ static void on_trips(struct work *w)
     (void)submit_one(w, &plain); /* the namespace is founded */
     for (int way = -1; way <= 1; way += 2)
         WORK_RC(w, work_run(w, w->space, neighbour_body, &way), BELAY_OK);
+    work_process(w, full.process);
     trips(w, &full, 1, out, 3); /* a new route */
     struct belay_submission known = full;
     known.key = NULL;
@@ -1269,6 +1273,7 @@ static void stores_all_or_nothing_when_the_store_fails(struct tap *t)
     if (open_faulty(&w, t, &faulty)) {
         struct belay_submission items[] = { plain, full };
         (void)submit_one(&w, &plain);
+        work_process(&w, full.process);
         for (size_t i = 0; i < COUNT_OF(faults); i++) {
             struct buf before = work_dump(&w, "default");
             WORK_RC(&w, fault_arm(faulty, &faults[i], &w.err), BELAY_OK);
