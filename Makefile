@@ -16,7 +16,7 @@ run: build ## build, then a short tour of build/belay
 
 check: ## build with every compiler and sanitizer, run all tests; T=pattern selects
 	@tools/setup check
-	@tools/build plain asan tsan clang
+	@tools/build --check plain asan tsan clang
 	@tests/run $(if $(T),'$(T)')
 
 lint: ## formatting, static analysis, headers, exported symbols
