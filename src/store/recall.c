@@ -42,9 +42,12 @@ void recall_clear(struct recall *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
+/* By the upper bits of a product: ids that follow each other differ in few lower ones. */
 static struct recalled **set_of(struct recall *r, const struct row_ref *ref)
 {
-    return &r->sets[(ref->hash >> 16) % RECALL_SETS * RECALL_WAYS];
+    uint64_t mixed = ref->hash * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+
+    return &r->sets[mixed % RECALL_SETS * RECALL_WAYS];
 }
 
 static struct recalled **find(struct recall *r, const struct row_ref *ref)
