@@ -18,7 +18,10 @@
  *   I1  a generation has one owner; release and renewal succeed for it alone
  *   I2  a word that is not free is taken over only after its generation was revoked, or
  *       when its owner is dead for the kernel
- *   I3  while somebody holds, D is of that generation
+ *   I3  once the owner has set D, D is of its generation (not with -DWRAP: a renewer that
+ *       slept until tag and deadline came round may cost somebody a lease too early; that
+ *       the same happens to a claimer between its two CAS is left out, as it then would
+ *       take the fence to tell two holders apart)
  *   C1  no two processes hold by their own knowledge: told so, until a time to come
  *   C2  a try that began after the owner's death does not yield to it, though no time
  *       passes; with -DLIVE, a dead owner is always followed by a free word
@@ -45,8 +48,10 @@
 #ifndef RESETS
 #define RESETS 0
 #endif
-#ifndef TAGS
-#define TAGS 4 /* 65536 in the product: here a tag comes round */
+#ifdef WRAP
+#define TAGS 2 /* a tag comes round, as it does after 65536 generations in the product */
+#else
+#define TAGS 16
 #endif
 #define TTL 1
 #define GENS 16
@@ -90,6 +95,9 @@ byte Oi;       /* which of them the owner is */
 bool revoked;  /* the generation in O */
 bool set;      /* its owner has set D */
 byte granted;  /* the last token */
+#ifdef WRAP
+byte Dg;       /* the whole generation of D */
+#endif
 bool told[N];  /* it was told that it holds ... */
 byte until[N]; /* ... until then */
 short mine[N]; /* ... by this word */
@@ -111,7 +119,17 @@ bool logged[GENS], closed[GENS];
 #else
 #define alone(i) (!(holds(0) && i != 0) && !(holds(1) && i != 1))
 #endif
+#ifdef WRAP
+#define consistent true
+#define came_round(x_) (Dg != (x_))
+#define seen(x_) x_ = Dg
+#define is_due(g_) Dg = g_
+#else
+#define came_round(x_) false
+#define seen(x_) skip
+#define is_due(g_) skip
 #define consistent (!set || of(D, gen(O)))
+#endif
 /* A record that O does not name is read by nobody. */
 #define own(o_, i_) \
     word(0, i_, (state(o_) == HELD && member(o_) == i_ && rec(o_) == 0 -> 1 : 0), HELD)
@@ -125,18 +143,15 @@ bool logged[GENS], closed[GENS];
 #define forget() o = 0; w = 0; n = 0; k = 0; ok = false
 
 /* The log.  A tenure is closed before its word changes: whoever dies in between, the next
- * one says it again, and nothing is lost. */
+ * one says it again, and whoever opens it later opens what is closed. */
 #ifdef LOG
 #define log_claim(g_) logged[g_] = true
-#ifdef MUTANT_SILENT_TAKEOVER
-#define log_close(g_) skip
-#else
 #define log_close(g_) closed[g_] = true
-#endif
-#define shown(g_) (logged[g_] && !closed[g_])
+#define ended(o_) (state(o_) == FREE || closed[gen(o_)])
 #else
 #define log_claim(g_) skip
 #define log_close(g_) skip
+#define ended(o_) true
 #endif
 
 /* ---- claim ----------------------------------------------------------------------------- */
@@ -148,7 +163,11 @@ inline try(i)
     d_step { n = now; k = (owner_dead -> gen(O) : 0) };
 retry:
     o = O;
+#ifdef WRAP
+    d_step { w = D; x = Dg };
+#else
     w = D;
+#endif
     if
     :: state(o) == FREE -> goto take
     :: state(o) == HELD && of(w, gen(o)) && deadline(w) == 0 -> goto take_over
@@ -159,7 +178,7 @@ retry:
         d_step {
             ok = (D == w);
             if
-            :: ok -> D = REVOKED(gen(o)); w = D; revoked = revoked || gen(O) == gen(o)
+            :: ok -> D = REVOKED(gen(o)); is_due(gen(o)); w = D; seen(x); revoked = revoked || gen(O) == gen(o)
             :: else
             fi
         }
@@ -195,7 +214,7 @@ retry:
             ok = (D == w);
             if
             :: ok ->
-                D = REVOKED(gen(o)); w = D; revoked = revoked || gen(O) == gen(o);
+                D = REVOKED(gen(o)); is_due(gen(o)); w = D; seen(x); revoked = revoked || gen(O) == gen(o);
                 assert(consistent)                          /* I3 */
             :: else
             fi
@@ -226,7 +245,11 @@ retry:
     :: else -> goto retry
     fi;
 take_over:
+#ifndef MUTANT_SILENT_TAKEOVER
     log_close(gen(o));
+#else
+    skip;
+#endif
 take:
     /* A generation whose tag is not by chance that of D already. */
 #ifdef MUTANT_TAG_COMES_ROUND
@@ -239,6 +262,7 @@ take:
         if
         :: O == o ->
             assert(state(o) == FREE || revoked || owner_dead); /* I2 */
+            assert(ended(O));                               /* L */
             changed();
             o = word(gen(o) + 1 + ok, i, rec(own(o, i)), HELD);
             O = o; Oi = born[i]; ok = true
@@ -255,10 +279,11 @@ take:
 #ifdef MUTANT_STORE_D
         ok = true;
 #else
-        ok = (D == w);
+        ok = (D == w && !came_round(x));
 #endif
         if
-        :: ok -> D = due(gen(o), n + TTL); set = set || O == o; assert(consistent) /* I3 */
+        :: ok ->
+            D = due(gen(o), n + TTL); is_due(gen(o)); set = set || O == o; assert(consistent) /* I3 */
         :: else
         fi
     }
@@ -347,7 +372,7 @@ inline release(i)
 #else
         if
         :: O == o ->
-            assert(Oi == born[i] && !forced[i]);            /* I1 */
+            assert(Oi == born[i] && !forced[i] && ended(O)); /* I1, L */
             changed(); O = next_free(O)
         :: else
         fi;
@@ -428,7 +453,7 @@ inline sweep(v_)
             log_close(gen(o));
             d_step {
                 if
-                :: O == o -> assert(owner_dead); changed(); O = next_free(o) /* I2 */
+                :: O == o -> assert(owner_dead && ended(O)); changed(); O = next_free(o) /* I2, L */
                 :: else
                 fi
             }
@@ -490,6 +515,9 @@ proctype Process(byte i)
     short o;
     byte w, n, k;
     bool ok;
+#ifdef WRAP
+    byte x;
+#endif
 
     goto member;
 begin:
@@ -507,9 +535,13 @@ member:
         :: d_step { resets < RESETS -> resets++ }; reset(i)
 #endif
 #ifdef LIVE
-        :: i == 0 && owner_dead -> d_step { skip }; try(i)
+        :: i == 0 && owner_dead -> try(i)
 #endif
+#ifdef LIVE
+        :: ops == OPS && i != 0 -> break
+#else
         :: ops == OPS -> break
+#endif
         od
     } unless { life[i] == DEAD }
     if
