@@ -274,19 +274,35 @@ take:
     :: else
     fi;
     d_step { token++; k = token };
-    /* D by a CAS from what it was before: who revoked this claim has changed it. */
-    d_step {
+    /* D by a CAS from what it was before: who revoked this claim has changed it.  Somebody
+     * late may have revoked the tenure before this one; then again, but only while O is
+     * ours, which is looked at after D. */
+    do
+    :: skip;
+        d_step {
 #ifdef MUTANT_STORE_D
-        ok = true;
+            ok = true;
 #else
-        ok = (D == w && !came_round(x));
+            ok = (D == w && !came_round(x));
 #endif
+            if
+            :: ok ->
+                D = due(gen(o), n + TTL); is_due(gen(o)); set = set || O == o;
+                assert(consistent)                          /* I3 */
+            :: else -> w = D; seen(x)
+            fi
+        }
         if
-        :: ok ->
-            D = due(gen(o), n + TTL); is_due(gen(o)); set = set || O == o; assert(consistent) /* I3 */
+        :: ok || of(w, gen(o)) -> break
         :: else
+        fi;
+#ifndef MUTANT_RETRY_UNSEEN
+        if
+        :: O == o -> skip
+        :: O != o -> break
         fi
-    }
+#endif
+    od;
     if
     :: !ok ->
         d_step {

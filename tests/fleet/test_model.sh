@@ -80,6 +80,8 @@ two='-DN=2 -DOPS=3'
     check 'seen: the hint of a death is believed without asking the kernel' \
         breaks NO_CONFIRM $two -DTICKS=0
     check 'seen: D is stored, not compared and swapped' breaks STORE_D $two -DKILLS=0
+    check 'seen: a claimer that was revoked sets D again without a look at O' \
+        breaks RETRY_UNSEEN $two -DKILLS=0
     check 'seen: a stalled claim is revoked without a second look at O' \
         breaks GRACE_UNSEEN -DN=3 -DOPS=3 -DKILLS=0
     check 'seen: a yield names a holder without a second look at O' \
