@@ -73,7 +73,7 @@ struct belay_fleet_options {
     uint32_t flags; /* enum belay_fleet_flag */
     int32_t
         fleet_size;   /* members at once, 1 to 1024; default 64; BELAY_NONE: an error */
-    int32_t subjects; /* of contests at once, power of two to 2^20; default 4096 */
+    int32_t subjects; /* of contests at once, power of two to 2^18; default 4096 */
     int32_t holds;    /* subjects held by a member at once, 1 to 1023; default 128 */
     int32_t log_capacity; /* frames of the contest log a member keeps; default 256 */
     int32_t words;        /* of notify, 1 to 1024; default 64 */
@@ -261,7 +261,7 @@ BELAY_API uint64_t belay_netid_counter(uint64_t id);
 BELAY_API void belay_netid_print(uint64_t id, char out[BELAY_NETID_TEXT_MAX]);
 BELAY_API void belay_netid_debug(uint64_t id, char out[BELAY_NETID_DEBUG_MAX]);
 
-/* "0x" and 1 to 16 hex digits, or three decimals with colons, the counter cut to 40 bits;
+/* "0x" and hex digits, or three decimals with colons, the counter cut to 40 bits;
  * anything else is false and leaves *out alone. */
 BELAY_API bool belay_netid_parse(const char *text, uint64_t *out);
 
