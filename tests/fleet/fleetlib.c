@@ -184,6 +184,10 @@ bool replay_read(struct replay *r)
             break;
         }
         r->lost += poll.lost;
+        for (size_t i = 0; poll.is_reset && i < r->n; i++) {
+            r->claims[i].is_open = false; /* whatever the log has lost of it */
+            r->claims[i].is_ended = true;
+        }
         for (size_t i = 0; i < poll.n_frames && ok; i++)
             ok = replay_frame(r, &frames[i]);
     }

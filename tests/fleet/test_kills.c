@@ -24,9 +24,6 @@
 #define FRAME_WORDS 8
 #define LARGE_WORDS 64
 
-static const char *const labels[] = { "known", "other", "new" };
-#define LABELS (sizeof(labels) / sizeof(labels[0]))
-
 /* Seen by victims and the survivor. */
 struct page {
     _Atomic uint32_t killed[FLEET_STEPS]; /* deaths in each step */
@@ -44,6 +41,8 @@ struct scene {
     struct replay replay;
     uint64_t token;
     char long_label[400];
+    char fresh[32]; /* a subject that nobody knows, another one for each victim */
+    unsigned victims;
 };
 
 struct victim {
@@ -116,8 +115,7 @@ static bool hold_other(struct scene *s, struct victim *v)
 
 static bool claim_new(struct scene *s, struct victim *v)
 {
-    (void)s;
-    return try_claim(v->f, "new", "victim", HOUR_MS, &v->claim);
+    return try_claim(v->f, s->fresh, "victim", HOUR_MS, &v->claim);
 }
 
 static bool claim_known(struct scene *s, struct victim *v)
@@ -367,8 +365,9 @@ static void check_survivor(struct scene *s, bool was_reset)
     if (was_reset && !belay_contest_is_held(&s->own.guard))
         TAP_OK(s->t, try_claim(s->f, "survivor's", "survivor", HOUR_MS, &s->own));
     TAP_OK(s->t, belay_contest_is_held(&s->own.guard));
-    for (size_t i = 0; i < LABELS; i++)
-        take_at_once(s, labels[i]);
+    take_at_once(s, "known");
+    take_at_once(s, "other");
+    take_at_once(s, s->fresh);
     take_at_once(s, s->long_label);
     for (size_t i = 0; i < 2; i++) {
         TAP_OK(s->t, publish(s->rings[i], 9, FRAME_WORDS));
@@ -405,6 +404,7 @@ static void be_victim(struct scene *s, const struct operation *op, unsigned at)
 static void kill_everywhere(struct scene *s, const struct operation *op)
 {
     for (unsigned at = 0; at < STEPS_MAX && s->t->failed == 0; at++) {
+        (void)snprintf(s->fresh, sizeof(s->fresh), "fresh %u", s->victims++);
         op->stage(s);
         atomic_store(&s->page->waiter, 0);
         pid_t child = fork();
