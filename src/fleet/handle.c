@@ -20,11 +20,19 @@ belay_rc fleet_check_member(const struct belay_fleet *f, struct belay_error *err
     return rc;
 }
 
-/* 0 free, 1 taken, 2 taken and somebody waits. */
+/* Unlocking is a plain store and a look for waiters, half the price of an exchange.  A waiter
+ * may be overlooked that came in between; it sleeps a millisecond at most. */
 void fleet_lock_slow(struct belay_fleet *f)
 {
-    while (atomic_exchange_explicit(&f->lock, 2, memory_order_acquire) != 0)
-        futex_wait(&f->lock, 2, WAIT_SLICE_US);
+    uint32_t free = 0;
+
+    atomic_fetch_add_explicit(&f->lock_waiters, 1, memory_order_seq_cst);
+    while (!atomic_compare_exchange_strong_explicit(
+        &f->lock, &free, 1, memory_order_acquire, memory_order_relaxed)) {
+        futex_wait(&f->lock, 1, 1000);
+        free = 0;
+    }
+    atomic_fetch_sub_explicit(&f->lock_waiters, 1, memory_order_relaxed);
 }
 
 void fleet_unlock_slow(struct belay_fleet *f)

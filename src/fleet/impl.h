@@ -93,6 +93,7 @@ struct belay_fleet {
     uint64_t magic; /* zero after fork() */
     bool is_one_thread, is_observer;
     _Atomic uint32_t lock; /* of everything below that changes */
+    _Atomic uint32_t lock_waiters;
     fleet_step_fn step;
     void *step_arg;
 
@@ -176,7 +177,8 @@ static inline void fleet_unlock(struct belay_fleet *f)
 {
     if (f->is_one_thread)
         return;
-    if (atomic_exchange_explicit(&f->lock, 0, memory_order_release) != 1)
+    atomic_store_explicit(&f->lock, 0, memory_order_release);
+    if (UNLIKELY(atomic_load_explicit(&f->lock_waiters, memory_order_relaxed) != 0))
         fleet_unlock_slow(f);
 }
 
