@@ -98,7 +98,6 @@ static void step_claim(struct script *s, struct dispute *d)
         disagree(d, s, err.message, 0, rc);
         return;
     }
-    if (getenv("DBG")) printf("now %ld claim %s k%d %s ttl %ld -> %d [%lu-%lu id %lx] %d\n", s->now, label, kind, owner, ttl, a, g->seed.claimed_at_ms, g->seed.expires_at_ms, g->seed.claim_id, g->belay.is_claimed);
     compare(s, a, &g->seed, &g->belay, d);
     g->is_used = g->belay.is_claimed;
     s->claims += g->belay.is_claimed;
