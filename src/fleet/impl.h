@@ -342,7 +342,7 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
 
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
-                           void *buf, size_t buf_len, struct belay_frame *out);
+                           void *buf, size_t buf_len, struct belay_ring_frame *out);
 
 /* --- contest --- */
 
