@@ -179,7 +179,7 @@ static belay_rc take(struct belay_fleet *f, struct attempt *a, int reason,
     }
     *out_done = complete(f, a, &out->guard);
     if (reason == BELAY_CONTEST_DEAD && loser < f->fleet_size)
-        (void)sweep_node(f, loser);
+        (void)fleet_sweep_node(f, loser);
     return BELAY_OK;
 }
 
