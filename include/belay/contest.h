@@ -26,7 +26,7 @@
  *         2 RELEASE  claim id u64 | subject_kind u8 | subject_len u16 | subject
  *         4 REVOKED  as RELEASE, then reason u8 (enum belay_contest_reason)
  *       The frame's ver is now in ms.  A frame has at most 256 bytes.  When the labels do
- *       not fit, flag BELAY_FRAME_HASHED is set and they are cut: subject and owner are then
+ *       not fit, flag BELAY_RING_FRAME_HASHED is set and they are cut: subject and owner are then
  *       16 hex digits each of the labels' hashes (belay_contest_hash), the lengths those of
  *       the digits.
  *       RELEASE stands before the subject can be claimed again; REVOKED before the next

@@ -64,12 +64,12 @@ BELAY_API BELAY_MUST_USE belay_rc belay_ring_attach(struct belay_fleet *f, uint8
 BELAY_API void belay_ring_spec_get(const struct belay_ring *ring,
                                    struct belay_ring_spec *out);
 
-enum belay_frame_flag {
-    BELAY_FRAME_LARGE = 1,  /* was longer than payload_max */
-    BELAY_FRAME_HASHED = 2, /* contest.h */
+enum belay_ring_frame_flag {
+    BELAY_RING_FRAME_LARGE = 1,  /* was longer than payload_max */
+    BELAY_RING_FRAME_HASHED = 2, /* contest.h */
 };
 
-struct belay_frame {
+struct belay_ring_frame {
     uint64_t
         id; /* NetId64: kind, node, low 40 bits of seq; a claim's id in the contest log */
     uint64_t seq;      /* in its lane, from 0, never reused */
@@ -78,17 +78,16 @@ struct belay_frame {
     uint64_t sig;      /* the publisher's, for filters */
     int32_t node;
     uint8_t kind;  /* the publisher's; 0 is neutral */
-    uint8_t flags; /* enum belay_frame_flag */
+    uint8_t flags; /* enum belay_ring_frame_flag */
     uint32_t len;
     const void *data;
 };
 
 /* Publishes kind, ver, sig, data and len of `frame`; *out_id (may be NULL) is its id.
  *   invalid  too_large: over payload_max and large_len (expected: what fits) */
-BELAY_API BELAY_MUST_USE belay_rc belay_ring_publish(struct belay_ring *ring,
-                                                     const struct belay_frame *frame,
-                                                     uint64_t *out_id,
-                                                     struct belay_error *err);
+BELAY_API BELAY_MUST_USE belay_rc
+belay_ring_publish(struct belay_ring *ring, const struct belay_ring_frame *frame,
+                   uint64_t *out_id, struct belay_error *err);
 
 /* Frames published so far: of the order, or of one lane of a ring of lanes. */
 BELAY_API uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node);
@@ -98,7 +97,7 @@ BELAY_API uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node);
 BELAY_API BELAY_MUST_USE belay_rc belay_ring_read(struct belay_ring *ring, int32_t node,
                                                   uint64_t seq, void *buf,
                                                   size_t buf_len,
-                                                  struct belay_frame *out,
+                                                  struct belay_ring_frame *out,
                                                   struct belay_error *err);
 
 enum belay_ring_from {
@@ -130,7 +129,7 @@ struct belay_ring_poll {
  *   out_of_range  the next frame alone does not fit into buf (expected: its length); the
  *                 cursor stays */
 BELAY_API BELAY_MUST_USE belay_rc belay_ring_poll(struct belay_ring_cursor *c,
-                                                  struct belay_frame *frames,
+                                                  struct belay_ring_frame *frames,
                                                   size_t max, void *buf, size_t buf_len,
                                                   struct belay_ring_poll *out,
                                                   struct belay_error *err);

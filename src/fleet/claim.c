@@ -72,19 +72,18 @@ static bool write_record(struct belay_fleet *f, struct attempt *a)
 }
 
 /* Our deadline into D, which changes by CAS alone (I3).  False: somebody revoked us before we
- * had one (hole (a)). */
+ * had one (hole (a)).  Only what is older than our tenure is overwritten: a D of ours is a
+ * revocation, a newer one belongs to whoever came after us. */
 static bool install_deadline(struct belay_fleet *f, struct attempt *a,
                              uint64_t deadline)
 {
     au64 *d = &f->entries[a->entry].d;
-    uint64_t was = a->d;
+    uint64_t was = a->d, ours = d_make(o_gen(a->mine), deadline);
 
-    while (!atomic_compare_exchange_strong_explicit(
-        d, &was, d_make(o_gen(a->mine), deadline), memory_order_acq_rel,
-        memory_order_acquire)) {
-        if (d_is_of(was, a->mine))
+    while (!atomic_compare_exchange_strong_explicit(d, &was, ours, memory_order_acq_rel,
+                                                    memory_order_acquire)) {
+        if (!d_is_older(was, ours))
             return false;
-        /* Otherwise a straggler revoked the tenure before ours. */
     }
     fleet_step(f, STEP_CLAIM_DEADLINE);
     return true;
@@ -179,7 +178,7 @@ static belay_rc take(struct belay_fleet *f, struct attempt *a, int reason,
     }
     *out_done = complete(f, a, &out->guard);
     if (reason == BELAY_CONTEST_DEAD && loser < f->fleet_size)
-        (void)sweep_node(f, loser);
+        (void)fleet_sweep_node(f, loser);
     return BELAY_OK;
 }
 

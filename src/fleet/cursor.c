@@ -54,7 +54,7 @@ void belay_ring_cursor_close(struct belay_ring_cursor *c)
 
 /* What a poll fills. */
 struct sink {
-    struct belay_frame *frames;
+    struct belay_ring_frame *frames;
     size_t max, n;
     uint8_t *buf;
     size_t buf_len, used;
@@ -90,7 +90,7 @@ static bool resolve(const struct belay_ring *r, uint64_t position, uint32_t *out
 static bool take(const struct belay_ring *r, uint32_t i, uint64_t position,
                  struct sink *sink)
 {
-    struct belay_frame frame;
+    struct belay_ring_frame frame;
     uint32_t lane = i;
     uint64_t seq = position;
 
@@ -140,7 +140,7 @@ static void poll_place(struct belay_ring_cursor *c, uint32_t i, struct sink *sin
     c->next[i] = next;
 }
 
-belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_frame *frames,
+belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *frames,
                          size_t max, void *buf, size_t buf_len,
                          struct belay_ring_poll *out, struct belay_error *err)
 {

@@ -61,6 +61,10 @@ struct finding examine(struct belay_fleet *f, uint32_t entry, uint64_t o, uint64
         return revoke(f, e, o, d, is_dry, BELAY_CONTEST_EXPIRED);
     if (is_of_dead(f, o))
         return (struct finding){ VERDICT_TAKE, BELAY_CONTEST_DEAD, d };
+    /* D is not of o: of an earlier tenure, if o is still current now that D was read; else
+     * perhaps of a later one, which is not ours to revoke. */
+    if (!d_is_of(d, o) && !o_same(atomic_load_explicit(&e->o, memory_order_acquire), o))
+        return (struct finding){ .verdict = VERDICT_AGAIN };
     if (!d_is_of(d, o) && !f->is_observer && is_stalled(f, entry, o))
         return revoke(f, e, o, d, is_dry, BELAY_CONTEST_STALLED);
     return (struct finding){ .verdict = VERDICT_YIELD };

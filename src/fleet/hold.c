@@ -195,7 +195,8 @@ belay_rc belay_contest_force_release(struct belay_fleet *f,
     bool is_current = true;
 
     fleet_lock(f);
-    /* Also a claim that has no deadline yet: it will find D taken (hole (a)). */
+    /* Also a claim that has no deadline yet: it will find D taken (hole (a)).  O is looked at
+     * after D was read, so that D is not of a later tenure. */
     while (is_current && !(d_is_of(d, holder->word) && d_time(d) == 0)) {
         is_current =
             o_same(atomic_load_explicit(&e->o, memory_order_acquire), holder->word);

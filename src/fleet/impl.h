@@ -276,11 +276,11 @@ bool boot_id_read(char out[40]);
 /* --- sweep.c --- */
 
 /* Frees whatever names the node, as long as its M is `m`. */
-void sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m);
+void fleet_sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m);
 
 /* Makes the node FREE if its member is dead; true when it is FREE then by our doing. */
-bool sweep_node(struct belay_fleet *f, uint32_t node);
-size_t sweep_all(struct belay_fleet *f);
+bool fleet_sweep_node(struct belay_fleet *f, uint32_t node);
+size_t fleet_sweep_all(struct belay_fleet *f);
 
 /* --- table.c --- */
 
@@ -342,7 +342,7 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
 
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
-                           void *buf, size_t buf_len, struct belay_frame *out);
+                           void *buf, size_t buf_len, struct belay_ring_frame *out);
 
 /* --- contest --- */
 

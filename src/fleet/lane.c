@@ -33,7 +33,7 @@ static uint64_t put_large(struct belay_ring *r, const void *data, size_t len)
     /* First it says how far it will write: readers of what is overwritten will know. */
     atomic_store_explicit(&r->lanes[r->lane].large, r->large_next,
                           memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    fence_release();
     fleet_step(r->f, STEP_LARGE_MARKED);
     words_store((au64 *)(void *)(area + offset), data, head);
     words_store((au64 *)(void *)area, (const uint8_t *)data + head, len - head);
@@ -86,14 +86,14 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
     if (UNLIKELY(is_large))
         where = put_large(r, in->data, in->len);
     atomic_store_explicit(&s->seq, 2 * c + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);
+    fence_release();
     fleet_step(r->f, STEP_LANE_MARKED);
     atomic_store_explicit(&s->id, id, memory_order_relaxed);
     atomic_store_explicit(&s->ver, in->ver, memory_order_relaxed);
     atomic_store_explicit(&s->sig, in->sig, memory_order_relaxed);
     atomic_store_explicit(
         &s->meta,
-        meta_make(in, (uint8_t)(in->flags | (is_large ? BELAY_FRAME_LARGE : 0))),
+        meta_make(in, (uint8_t)(in->flags | (is_large ? BELAY_RING_FRAME_LARGE : 0))),
         memory_order_relaxed);
     if (UNLIKELY(is_large))
         atomic_store_explicit(&s->data[0], where, memory_order_relaxed);
@@ -123,13 +123,13 @@ static bool get_large(const struct belay_ring *r, uint32_t lane, uint64_t at, vo
         return false;
     words_load(buf, (const au64 *)(const void *)(area + offset), head);
     words_load((uint8_t *)buf + head, (const au64 *)(const void *)area, len - head);
-    atomic_thread_fence(memory_order_acquire);
+    fence_acquire();
     return atomic_load_explicit(&r->lanes[lane].large, memory_order_relaxed) - at <=
            room;
 }
 
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
-                           void *buf, size_t buf_len, struct belay_frame *out)
+                           void *buf, size_t buf_len, struct belay_ring_frame *out)
 {
     uint64_t head = atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire);
     const struct slot *s = slot_of(r, lane, seq);
@@ -141,7 +141,7 @@ enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t s
         return READ_LOST;
     uint64_t meta = atomic_load_explicit(&s->meta, memory_order_relaxed);
     uint64_t where = atomic_load_explicit(&s->data[0], memory_order_relaxed);
-    struct belay_frame frame = {
+    struct belay_ring_frame frame = {
         .id = atomic_load_explicit(&s->id, memory_order_relaxed),
         .seq = seq,
         .position = seq,
@@ -153,7 +153,7 @@ enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t s
         .len = (uint32_t)(meta >> 32),
         .data = buf,
     };
-    bool is_large = (frame.flags & BELAY_FRAME_LARGE) != 0;
+    bool is_large = (frame.flags & BELAY_RING_FRAME_LARGE) != 0;
     uint64_t most = is_large ? r->map->geo.large_len : r->map->geo.payload_max;
     bool fits = frame.len <= most && frame.len <= buf_len;
     bool is_whole = true;
@@ -162,7 +162,7 @@ enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t s
         is_whole = get_large(r, lane, where, buf, frame.len);
     else if (fits)
         words_load(buf, s->data, frame.len);
-    atomic_thread_fence(memory_order_acquire);
+    fence_acquire();
     if (atomic_load_explicit(&s->seq, memory_order_relaxed) != 2 * seq + 2 ||
         !is_whole || frame.len > most)
         return READ_LOST;

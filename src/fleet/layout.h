@@ -42,6 +42,16 @@ static_assert(ATOMIC_INT_LOCK_FREE == 2 && sizeof(au32) == 4, "futexes");
 #error "the futex of O is its first half, and frames are copied as they lie"
 #endif
 
+/* The thread sanitizer knows no fences; every access beside them is atomic, so it has nothing
+ * to find there, and the machines it runs on keep the order anyway. */
+#if defined(__SANITIZE_THREAD__)
+#define fence_release() atomic_signal_fence(memory_order_seq_cst)
+#define fence_acquire() atomic_signal_fence(memory_order_seq_cst)
+#else
+#define fence_release() atomic_thread_fence(memory_order_release)
+#define fence_acquire() atomic_thread_fence(memory_order_acquire)
+#endif
+
 #define SEGMENT_MAGIC UINT64_C(0x54454c4659414c42) /* "BLAYFLET" */
 #define RING_MAGIC UINT64_C(0x474e495259414c42)    /* "BLAYRING" */
 #define SEGMENT_ABI 1U
@@ -69,7 +79,8 @@ struct segment_header {
     uint32_t fleet_size, subjects, holds, words, log_capacity, is_virtual;
     uint64_t arena_len;
     char name[64];
-    uint64_t reserved[6];
+    uint64_t sum; /* of this header */
+    uint64_t reserved[5];
 };
 static_assert(sizeof(struct segment_header) == 224, "no padding");
 
@@ -225,6 +236,13 @@ static inline uint64_t d_make(uint64_t gen, uint64_t deadline)
 static inline bool d_is_of(uint64_t d, uint64_t o)
 {
     return d >> 48 == (o_gen(o) & 0xffff);
+}
+/* Of an earlier tenure: 16 bits tell that within 32,767 of them. */
+static inline bool d_is_older(uint64_t d, uint64_t than)
+{
+    uint16_t ahead = (uint16_t)((than >> 48) - (d >> 48));
+
+    return ahead != 0 && ahead < 0x8000;
 }
 static inline uint64_t d_time(uint64_t d)
 {

@@ -91,7 +91,7 @@ static bool list_one(struct belay_fleet *f, uint32_t at, uint64_t now,
         out->holder.subject_kind =
             (uint8_t)(atomic_load_explicit(&e->lens, memory_order_relaxed) >> 16);
         bool is_whole = o_state(o) != O_HELD || holder_read(f, at, o, &out->holder);
-        atomic_thread_fence(memory_order_acquire);
+        fence_acquire();
         if (is_whole && o_same(atomic_load_explicit(&e->o, memory_order_relaxed), o))
             return true;
     }

@@ -38,7 +38,7 @@ static bool try_node(struct belay_fleet *f, uint32_t node, bool may_sweep)
     if (!is_free) {
         /* Its lane is ours to write: its member is dead and we have the byte. */
         bind_node(f, node);
-        (void)sweep_node(f, node);
+        (void)fleet_sweep_node(f, node);
         f->node = UINT32_MAX;
     }
     if (take_free(f, node))
@@ -145,7 +145,7 @@ void member_leave(struct belay_fleet *f)
     }
     atomic_store_explicit(&f->me->m, m, memory_order_release);
     fleet_step(f, STEP_LEAVE_MARKED);
-    sweep_entries(f, f->node, m);
+    fleet_sweep_entries(f, f->node, m);
     fleet_step(f, STEP_LEAVE_SWEPT);
     keeper_stop(f->keeper, false);
     f->keeper = NULL;

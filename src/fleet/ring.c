@@ -107,11 +107,12 @@ static belay_rc create(struct belay_fleet *f, const char *path,
     if (f->space->is_shared)
         rc = file_link(fd, path, err);
     file_close(&fd);
-    if (rc != BELAY_OK) {
-        (void)munmap(map->base, g->total_len);
-        return rc;
-    }
     fleet_step(f, STEP_KIND_LINKED);
+    if (rc != BELAY_OK || f->space->is_shared) {
+        (void)munmap(map->base, g->total_len);
+        map->base = NULL;
+        return rc; /* attached by its name next, as by anybody else */
+    }
     map->geo = *g;
     map->schema = spec->schema;
     memcpy(map->name, h.name, sizeof(map->name));
@@ -200,8 +201,9 @@ static belay_rc map_kind(struct belay_fleet *f, uint8_t kind,
         if (rc != BELAY_NOT_FOUND || !spec || f->is_observer)
             break;
         rc = create(f, path, g, spec, map, err);
-        if (rc != BELAY_REGISTRATION_CONFLICT)
+        if (map->base || (rc != BELAY_OK && rc != BELAY_REGISTRATION_CONFLICT))
             break;
+        rc = BELAY_CONTENTION;
     }
     if (rc != BELAY_OK) {
         free(map);
@@ -311,8 +313,9 @@ void belay_ring_spec_get(const struct belay_ring *ring, struct belay_ring_spec *
     };
 }
 
-belay_rc belay_ring_publish(struct belay_ring *ring, const struct belay_frame *frame,
-                            uint64_t *out_id, struct belay_error *err)
+belay_rc belay_ring_publish(struct belay_ring *ring,
+                            const struct belay_ring_frame *frame, uint64_t *out_id,
+                            struct belay_error *err)
 {
     belay_rc rc = fleet_check_member(ring->f, err);
     if (rc != BELAY_OK)
@@ -355,10 +358,10 @@ uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node)
 }
 
 belay_rc belay_ring_read(struct belay_ring *ring, int32_t node, uint64_t seq, void *buf,
-                         size_t buf_len, struct belay_frame *out,
+                         size_t buf_len, struct belay_ring_frame *out,
                          struct belay_error *err)
 {
-    struct belay_frame frame;
+    struct belay_ring_frame frame;
     belay_rc rc = fleet_check(ring->f, err);
 
     if (rc != BELAY_OK)

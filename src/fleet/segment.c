@@ -73,6 +73,15 @@ static belay_rc geometry_of_options(const struct belay_fleet_options *o,
     return BELAY_OK;
 }
 
+/* Of everything in the header but itself. */
+static uint64_t header_sum(const struct segment_header *h)
+{
+    struct segment_header copy = *h;
+
+    copy.sum = 0;
+    return fleet_hash(h->key, 0, &copy, sizeof(copy));
+}
+
 /* The first content: zeros are entries that are GONE, nodes that are FREE, empty rings. */
 static belay_rc fill(uint8_t *base, const struct geometry *g, const char *name,
                      uint64_t token_floor, struct segment_header *out,
@@ -114,6 +123,7 @@ static belay_rc fill(uint8_t *base, const struct geometry *g, const char *name,
                           memory_order_relaxed);
     atomic_store_explicit((au64 *)(void *)(base + g->epoch_at), 1,
                           memory_order_relaxed);
+    h.sum = header_sum(&h);
     memcpy(base, &h, sizeof(h));
     *out = h;
     return BELAY_OK;
@@ -169,6 +179,9 @@ static belay_rc check_header(const struct segment_header *h, uint64_t file_len,
     if (h->clock_base_us < 0 || h->clock_base_us > clock_coarse_us())
         return err_reason(err, BELAY_CORRUPT, "clock",
                           "the segment is from the future");
+    if (h->sum != header_sum(h))
+        return err_reason(err, BELAY_CORRUPT, "geometry",
+                          "the segment's header is damaged");
     *out = g;
     return BELAY_OK;
 }
@@ -198,6 +211,8 @@ static belay_rc attach(const char *path, const char *name, bool is_read_only,
     return BELAY_OK;
 }
 
+/* Makes the segment.  One with a path is not mapped: it is attached by its name as by anybody
+ * else, which is also how the kernel calls the mapping then (sigbus.c). */
 static belay_rc create(const char *path, const char *name,
                        const struct belay_fleet_options *options,
                        struct belay_fleet *stepper, struct space *space, int *out_fd,
@@ -217,13 +232,13 @@ static belay_rc create(const char *path, const char *name,
     fleet_step(stepper, STEP_CREATE_FILLED);
     if (rc == BELAY_OK && path)
         rc = file_link(fd, path, err);
-    if (rc != BELAY_OK) {
+    fleet_step(stepper, STEP_CREATE_LINKED);
+    if (rc != BELAY_OK || path) {
         (void)munmap(space->base, g.total_len);
         space->base = NULL;
         file_close(&fd);
         return rc;
     }
-    fleet_step(stepper, STEP_CREATE_LINKED);
     space->geo = g;
     *out_fd = fd;
     return BELAY_OK;
@@ -256,7 +271,7 @@ static belay_rc open_or_create(const char *path, const char *name,
         if (rc != BELAY_NOT_FOUND || !may_create || space->is_read_only)
             return rc;
         rc = create(path, name, options, stepper, space, out_fd, err);
-        if (rc != BELAY_REGISTRATION_CONFLICT)
+        if (rc != BELAY_OK && rc != BELAY_REGISTRATION_CONFLICT)
             return rc;
     }
     return err_set(err, BELAY_CONTENTION, "%s comes and goes", path);

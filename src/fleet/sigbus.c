@@ -33,6 +33,14 @@ static uintptr_t hex(const char **p)
     }
 }
 
+/* "/belay-<euid>-...", or private memory. */
+static bool is_fleet(const char *line)
+{
+    const char *at = strstr(line, "/belay-");
+
+    return (at && at[7] >= '0' && at[7] <= '9') || strstr(line, "memfd:belay-fleet");
+}
+
 /* Whether a line of the table is of a fleet's segment and has the address. */
 static bool line_is_ours(const char *line, uintptr_t address)
 {
@@ -42,9 +50,7 @@ static bool line_is_ours(const char *line, uintptr_t address)
     if (*p++ != '-')
         return false;
     uintptr_t to = hex(&p);
-    return address >= from && address < to &&
-           (strstr(line, "/belay-") != NULL ||
-            strstr(line, "memfd:belay-fleet") != NULL);
+    return address >= from && address < to && is_fleet(line);
 }
 
 static bool is_ours(uintptr_t address)

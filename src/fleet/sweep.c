@@ -8,7 +8,7 @@ static bool still(const struct belay_fleet *f, uint32_t node, uint64_t m)
     return atomic_load_explicit(&f->members[node].m, memory_order_acquire) == m;
 }
 
-void sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m)
+void fleet_sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m)
 {
     for (uint32_t i = 0; i < f->subjects; i++) {
         uint64_t o = atomic_load_explicit(&f->entries[i].o, memory_order_acquire);
@@ -48,7 +48,7 @@ static bool move(struct belay_fleet *f, uint32_t node, uint64_t from,
         memory_order_acq_rel, memory_order_acquire);
 }
 
-bool sweep_node(struct belay_fleet *f, uint32_t node)
+bool fleet_sweep_node(struct belay_fleet *f, uint32_t node)
 {
     uint64_t m = atomic_load_explicit(&f->members[node].m, memory_order_acquire);
     uint64_t inc = m_incarnation(m);
@@ -64,20 +64,20 @@ bool sweep_node(struct belay_fleet *f, uint32_t node)
     m = m_make(inc, MEMBER_SWEEPING);
     if (!still(f, node, m))
         return false;
-    sweep_entries(f, node, m);
+    fleet_sweep_entries(f, node, m);
     forget_waits(f, node);
     bool is_ours = move(f, node, m, MEMBER_FREE);
     fleet_step(f, STEP_SWEEP_FREED);
     return is_ours;
 }
 
-size_t sweep_all(struct belay_fleet *f)
+size_t fleet_sweep_all(struct belay_fleet *f)
 {
     size_t n = 0;
 
     for (uint32_t node = 0; node < f->fleet_size; node++) {
         if (node != f->node && member_may_be_dead(f, node))
-            n += sweep_node(f, node);
+            n += fleet_sweep_node(f, node);
     }
     return n;
 }
@@ -90,7 +90,7 @@ belay_rc belay_fleet_sweep(struct belay_fleet *f, size_t *out_swept,
         return rc;
 
     fleet_lock(f);
-    size_t n = sweep_all(f);
+    size_t n = fleet_sweep_all(f);
     fleet_unlock(f);
     if (out_swept)
         *out_swept = n;

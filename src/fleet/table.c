@@ -150,7 +150,7 @@ static bool take_entry(struct belay_fleet *f, uint64_t hash, uint32_t *out,
             if (take_at(f, *out, out_o))
                 return true;
         }
-        (void)sweep_all(f); /* the dead may hold what we need */
+        (void)fleet_sweep_all(f); /* the dead may hold what we need */
     }
     return false;
 }

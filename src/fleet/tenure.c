@@ -13,7 +13,7 @@ static const struct record *record_of(const struct belay_fleet *f, uint64_t o)
  * copy of one record. */
 static bool is_unchanged(const struct belay_fleet *f, uint32_t entry, uint64_t o)
 {
-    atomic_thread_fence(memory_order_acquire);
+    fence_acquire();
     return o_same(atomic_load_explicit(&f->entries[entry].o, memory_order_relaxed), o);
 }
 

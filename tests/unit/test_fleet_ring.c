@@ -37,7 +37,7 @@ static struct belay_ring *must_open(struct tap *t, struct belay_fleet *f,
 static void publish(struct tap *t, struct belay_ring *ring, uint64_t n, uint32_t len)
 {
     static _Thread_local uint8_t data[1 << 16];
-    struct belay_frame frame = {
+    struct belay_ring_frame frame = {
         .ver = n, .sig = ~n, .kind = (uint8_t)n, .len = len, .data = data
     };
 
@@ -46,7 +46,7 @@ static void publish(struct tap *t, struct belay_ring *ring, uint64_t n, uint32_t
     TAP_EQ(t, belay_ring_publish(ring, &frame, NULL, NULL), BELAY_OK);
 }
 
-static bool is_frame(const struct belay_frame *frame, uint64_t n, uint32_t len)
+static bool is_frame(const struct belay_ring_frame *frame, uint64_t n, uint32_t len)
 {
     const uint8_t *data = frame->data;
 
@@ -76,7 +76,7 @@ static void frames_come_as_they_were_published(struct tap *t)
     struct belay_ring_spec spec = spec_of(9, BELAY_RING_LANES, 16);
     struct belay_ring *ring = must_open(t, f, &spec);
     struct belay_ring_cursor *c = must_cursor(t, ring, BELAY_RING_START);
-    struct belay_frame frames[16], one;
+    struct belay_ring_frame frames[16], one;
     struct belay_ring_poll poll;
     uint8_t buf[2048];
 
@@ -108,7 +108,7 @@ static void frames_come_as_they_were_published(struct tap *t)
 static void a_slow_reader_is_told_how_many_it_lost(struct tap *t)
 {
     struct belay_fleet *f = private_fleet();
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     struct belay_ring_poll poll;
     uint8_t buf[8192];
 
@@ -153,7 +153,7 @@ static void one_order_holds_for_all_members(struct tap *t)
     struct belay_ring_spec spec = spec_of(5, BELAY_RING_ORDERED, 64);
     struct belay_ring *a = must_open(t, f, &spec), *b = must_open(t, g, &spec);
     struct belay_ring_cursor *c = must_cursor(t, b, BELAY_RING_START);
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     struct belay_ring_poll poll;
     uint8_t buf[8192];
 
@@ -178,7 +178,7 @@ static void a_poll_stops_where_there_is_no_room(struct tap *t)
     struct belay_ring_spec spec = spec_of(5, BELAY_RING_LANES, 64);
     struct belay_ring *ring = must_open(t, f, &spec);
     struct belay_ring_cursor *c = must_cursor(t, ring, BELAY_RING_START);
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     struct belay_ring_poll poll;
     struct belay_error err;
     uint8_t buf[100];
@@ -201,7 +201,7 @@ static void large_payloads_go_through_their_area(struct tap *t)
 {
     struct belay_fleet *f = private_fleet();
     struct belay_ring_spec spec = spec_of(5, BELAY_RING_LANES, 64);
-    struct belay_frame frames[64], big = { .len = 8193 };
+    struct belay_ring_frame frames[64], big = { .len = 8193 };
     struct belay_ring_poll poll;
     struct belay_error err;
     static uint8_t buf[1 << 16];
@@ -220,7 +220,7 @@ static void large_payloads_go_through_their_area(struct tap *t)
                BELAY_OK);
         TAP_EQ(t, poll.n_frames, 1);
         TAP_OK(t, is_frame(&frames[0], i, len));
-        TAP_OK(t, (frames[0].flags & BELAY_FRAME_LARGE) != 0);
+        TAP_OK(t, (frames[0].flags & BELAY_RING_FRAME_LARGE) != 0);
     }
     /* Overwritten in the area though not in the lane: lost, and told. */
     publish(t, ring, 1, 5000);
@@ -276,7 +276,7 @@ static void a_kind_has_one_spec(struct tap *t)
 static void a_reset_is_told_and_is_no_loss(struct tap *t)
 {
     struct belay_fleet *f = private_fleet();
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     struct belay_ring_poll poll;
     uint8_t buf[8192];
 
@@ -304,7 +304,7 @@ static void the_log_has_the_frames_others_know(struct tap *t)
         small_fleet(BELAY_FLEET_PRIVATE | BELAY_FLEET_VIRTUAL_CLOCK);
     struct belay_fleet *f = must_join("log", &o);
     struct belay_ring *log;
-    struct belay_frame frames[8];
+    struct belay_ring_frame frames[8];
     struct belay_ring_poll poll;
     struct belay_contest_frame decoded;
     uint8_t buf[2048], want[64];
@@ -358,7 +358,7 @@ static void the_log_tells_why_a_tenure_was_revoked(struct tap *t)
     struct belay_fleet *f = must_join("log", &o);
     static const uint8_t kinds[] = { 1, 4, 1, 4, 1 };
     struct belay_ring *log;
-    struct belay_frame frames[8];
+    struct belay_ring_frame frames[8];
     struct belay_ring_poll poll;
     struct belay_contest_frame decoded;
     uint8_t buf[4096];
@@ -392,7 +392,7 @@ static void the_log_tells_why_a_tenure_was_revoked(struct tap *t)
     (void)snprintf(digits, sizeof(digits), "%016llx",
                    (unsigned long long)belay_contest_hash(f, label, sizeof(label) - 1));
     for (size_t i = 0; i < 2; i++) {
-        TAP_OK(t, (frames[i].flags & BELAY_FRAME_HASHED) != 0);
+        TAP_OK(t, (frames[i].flags & BELAY_RING_FRAME_HASHED) != 0);
         TAP_OK(t, belay_contest_decode(frames[i].kind, frames[i].data, frames[i].len,
                                        &decoded));
         TAP_OK(t,
