@@ -44,7 +44,7 @@ static double run_limit(struct limit_ring *r, unsigned n)
 static double run_lane(struct belay_ring *ring, unsigned n)
 {
     uint8_t data[64] = { 1 };
-    struct belay_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
+    struct belay_ring_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
     struct belay_error err;
     double start = bench_ns();
 
@@ -73,7 +73,7 @@ struct pair {
 static bool send_frame(struct side *s)
 {
     uint64_t data[8] = { 1 };
-    struct belay_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
+    struct belay_ring_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
     struct belay_error err;
 
     return belay_ring_publish(s->ring, &frame, NULL, &err) == BELAY_OK;
@@ -82,7 +82,7 @@ static bool send_frame(struct side *s)
 /* Frames of the other side; one's own are passed over. */
 static int receive(struct side *s, int32_t own)
 {
-    struct belay_frame frames[4];
+    struct belay_ring_frame frames[4];
     uint64_t buf[4 * 8];
     struct belay_ring_poll poll;
     struct belay_error err;

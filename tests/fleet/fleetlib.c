@@ -142,7 +142,7 @@ static struct replayed *claim_of(struct replay *r, uint64_t id)
     return &r->claims[r->n++];
 }
 
-static bool replay_frame(struct replay *r, const struct belay_frame *frame)
+static bool replay_frame(struct replay *r, const struct belay_ring_frame *frame)
 {
     struct belay_contest_frame f;
 
@@ -170,7 +170,7 @@ static bool replay_frame(struct replay *r, const struct belay_frame *frame)
 
 bool replay_read(struct replay *r)
 {
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     static const size_t room = 64 * 512;
     uint64_t *buf = malloc(room);
     struct belay_ring_poll poll = { .is_more = true };

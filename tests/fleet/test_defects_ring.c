@@ -44,7 +44,7 @@ static struct belay_ring *open_ring(struct belay_fleet *f, uint8_t topology)
 static bool publish(struct belay_ring *ring, uint64_t value)
 {
     uint64_t data[WORDS];
-    struct belay_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
+    struct belay_ring_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
     struct belay_error err;
 
     for (size_t i = 0; i < WORDS; i++)
@@ -52,7 +52,7 @@ static bool publish(struct belay_ring *ring, uint64_t value)
     return belay_ring_publish(ring, &frame, NULL, &err) == BELAY_OK;
 }
 
-static bool is_whole(const struct belay_frame *frame, uint64_t value)
+static bool is_whole(const struct belay_ring_frame *frame, uint64_t value)
 {
     const uint64_t *data = frame->data;
     bool whole = frame->len == WORDS * 8;
@@ -82,7 +82,7 @@ struct meanwhile {
 
 static void read_all(struct meanwhile *m)
 {
-    struct belay_frame frames[64];
+    struct belay_ring_frame frames[64];
     static _Alignas(8) uint8_t buf[64 * WORDS * 8];
     struct belay_ring_poll poll;
     struct belay_error err;
@@ -162,7 +162,7 @@ struct rewritten {
 static void old_or_none(void *arg, enum fleet_step step)
 {
     struct rewritten *w = arg;
-    struct belay_frame frame;
+    struct belay_ring_frame frame;
     struct belay_error err;
     uint64_t buf[WORDS];
     belay_rc rc = belay_ring_read(w->ring, 0, w->old, buf, sizeof(buf), &frame, &err);
@@ -321,7 +321,7 @@ static void newest_is_readable(void *arg, enum fleet_step step)
 {
     struct newest *n = arg;
     uint64_t head = belay_ring_head(n->ring, 0), buf[WORDS];
-    struct belay_frame frame;
+    struct belay_ring_frame frame;
     struct belay_error err;
 
     (void)step;

@@ -88,9 +88,9 @@ static bool open_rings(struct belay_fleet *f, struct belay_ring *out[2])
 static bool publish(struct belay_ring *ring, uint64_t value, size_t words)
 {
     uint64_t data[LARGE_WORDS];
-    struct belay_frame frame = { .kind = 1,
-                                 .len = (uint32_t)(words * 8),
-                                 .data = data };
+    struct belay_ring_frame frame = { .kind = 1,
+                                      .len = (uint32_t)(words * 8),
+                                      .data = data };
     struct belay_error err;
 
     for (size_t i = 0; i < words; i++)
@@ -322,7 +322,7 @@ struct operation {
 
 static bool drain(struct scene *s, struct belay_ring_cursor *c)
 {
-    struct belay_frame frames[32];
+    struct belay_ring_frame frames[32];
     static _Alignas(8) uint8_t buf[32 * 1024];
     struct belay_ring_poll poll = { .is_more = true };
     struct belay_error err;

@@ -83,6 +83,34 @@ static void test_late_claimer(struct tap *t)
     leave_three(s);
 }
 
+/* The same, and b has had the subject so often that D's tag has gone half round. */
+static void b_takes_over_often(void *arg, enum fleet_step step)
+{
+    struct scene *s = arg;
+
+    if (step != STEP_CLAIM_TAKEN || s->is_done)
+        return;
+    b_takes_over(arg, step);
+    for (int i = 0; i < 20000 && s->is_b; i++)
+        s->is_b = release(&s->by_b.guard) && claim_b(s);
+    TAP_OK(s->t, s->is_b);
+}
+
+static void test_very_late_claimer(struct tap *t)
+{
+    struct scene *s = t->arg;
+    struct belay_error err;
+
+    if (!join_three(s, t))
+        return;
+    fleet_set_step(s->a, b_takes_over_often, s);
+    TAP_OK(t, !try_claim(s->a, "subject", "a", HOUR_MS, &s->by_a));
+    fleet_set_step(s->a, NULL, NULL);
+    TAP_OK(t, belay_contest_is_held(&s->by_b.guard));
+    TAP_EQ(t, belay_contest_renew(&s->by_b.guard, HOUR_MS, &err), BELAY_OK);
+    leave_three(s);
+}
+
 /* c has found O as it was under a, and is stopped before it looks at D; b takes over; c then
  * finds b's D and must not take it for a's. */
 static void b_takes_over_from_a(void *arg, enum fleet_step step)
@@ -172,6 +200,8 @@ static void test_anywhere(struct tap *t)
 static const struct tap_case cases[] = {
     { "who was stopped while claiming leaves the next holder's deadline alone",
       test_late_claimer },
+    { "also when it was stopped for tens of thousands of tenures",
+      test_very_late_claimer },
     { "who was stopped while looking leaves the next holder's deadline alone",
       test_late_observer },
     { "stopped in any step of a claim, there is one holder and the log names it",

@@ -140,8 +140,8 @@ static void exchange(struct page *p, struct belay_ring *ring,
                      struct belay_ring_cursor *cursor, uint64_t value)
 {
     uint64_t data[FRAME_WORDS], buf[32 * FRAME_WORDS];
-    struct belay_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
-    struct belay_frame frames[32];
+    struct belay_ring_frame frame = { .kind = 1, .len = sizeof(data), .data = data };
+    struct belay_ring_frame frames[32];
     struct belay_ring_poll poll;
     struct belay_error err;
 
