@@ -313,8 +313,9 @@ bool chain_unlink(struct belay_fleet *f, uint64_t bucket, uint32_t entry);
 bool chain_help(struct belay_fleet *f, uint64_t bucket, uint64_t h);
 /* FRESH or RETIRING entries of the dead: finished or undone. */
 void chain_settle(struct belay_fleet *f, uint32_t entry, uint64_t o);
-/* An entry that becomes GONE, to be used for something else; false: all are in use. */
-bool chain_retire_one(struct belay_fleet *f);
+/* Makes the entry under the hand GONE, to be used for something else; false: there is none,
+ * because all are held or because others were faster. */
+bool chain_retire_one(struct belay_fleet *f, bool *out_all_held);
 
 /* --- arena.c: labels over TEXT_INLINE --- */
 
