@@ -148,13 +148,17 @@ static inline void fleet_step(const struct belay_fleet *f, enum fleet_step step)
 
 /* --- handle.c --- */
 
-/* Ends with an error unless f is a live handle (and, for the second, a member). */
-MUST_USE belay_rc fleet_refuse(const struct belay_fleet *f, struct belay_error *err);
+/* `misuse` unless f is a live handle (and, for the last, a member); why it is none. */
+void fleet_refuse(const struct belay_fleet *f, struct belay_error *err);
 
 static inline MUST_USE belay_rc fleet_check(const struct belay_fleet *f,
                                             struct belay_error *err)
 {
-    return UNLIKELY(!f || f->magic != FLEET_MAGIC) ? fleet_refuse(f, err) : BELAY_OK;
+    if (UNLIKELY(!f || f->magic != FLEET_MAGIC)) {
+        fleet_refuse(f, err);
+        return BELAY_MISUSE;
+    }
+    return BELAY_OK;
 }
 MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
                                      struct belay_error *err);
