@@ -144,19 +144,17 @@ static bool retire(struct belay_fleet *f, uint32_t entry, uint64_t o)
     return chain_unlink(f, hash & (f->subjects - 1), entry);
 }
 
-bool chain_retire_one(struct belay_fleet *f)
+bool chain_retire_one(struct belay_fleet *f, bool *out_all_held)
 {
+    *out_all_held = true;
     for (uint32_t n = 0; n < f->subjects; n++) {
         uint32_t at = f->hand++ & (f->subjects - 1);
         uint64_t o = atomic_load_explicit(&f->entries[at].o, memory_order_acquire);
-        if (o_state(o) == O_GONE) {
+        if (o_state(o) == O_GONE || (o_state(o) == O_FREE && retire(f, at, o))) {
             f->hand--; /* take this one */
             return true;
         }
-        if (o_state(o) == O_FREE && retire(f, at, o)) {
-            f->hand--;
-            return true;
-        }
+        *out_all_held = *out_all_held && o_state(o) == O_HELD;
     }
     return false;
 }

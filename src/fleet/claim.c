@@ -72,17 +72,19 @@ static bool write_record(struct belay_fleet *f, struct attempt *a)
 }
 
 /* Our deadline into D, which changes by CAS alone (I3).  False: somebody revoked us before we
- * had one (hole (a)).  Only what is older than our tenure is overwritten: a D of ours is a
- * revocation, a newer one belongs to whoever came after us. */
+ * had one (hole (a)).  When D is not what we found before O was ours, a straggler may have
+ * revoked the tenure before ours; but only as long as O is ours, looked at after D, is D not
+ * of somebody who came after us.  (The tag of D alone cannot tell: it comes round.) */
 static bool install_deadline(struct belay_fleet *f, struct attempt *a,
                              uint64_t deadline)
 {
-    au64 *d = &f->entries[a->entry].d;
+    struct entry *e = &f->entries[a->entry];
     uint64_t was = a->d, ours = d_make(o_gen(a->mine), deadline);
 
-    while (!atomic_compare_exchange_strong_explicit(d, &was, ours, memory_order_acq_rel,
-                                                    memory_order_acquire)) {
-        if (!d_is_older(was, ours))
+    while (!atomic_compare_exchange_strong_explicit(
+        &e->d, &was, ours, memory_order_acq_rel, memory_order_acquire)) {
+        if (d_is_of(was, a->mine) ||
+            !o_same(atomic_load_explicit(&e->o, memory_order_acquire), a->mine))
             return false;
     }
     fleet_step(f, STEP_CLAIM_DEADLINE);

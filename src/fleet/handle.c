@@ -3,12 +3,13 @@
 
 #include "fleet/impl.h"
 
-belay_rc fleet_refuse(const struct belay_fleet *f, struct belay_error *err)
+void fleet_refuse(const struct belay_fleet *f, struct belay_error *err)
 {
     if (f && f->magic == 0)
-        return err_reason(err, BELAY_MISUSE, "forked",
-                          "the handle is the parent's; join in the child");
-    return err_reason(err, BELAY_MISUSE, "handle", "that is no handle of a fleet");
+        (void)err_reason(err, BELAY_MISUSE, "forked",
+                         "the handle is the parent's; join in the child");
+    else
+        (void)err_reason(err, BELAY_MISUSE, "handle", "that is no handle of a fleet");
 }
 
 belay_rc fleet_check_member(const struct belay_fleet *f, struct belay_error *err)

@@ -67,7 +67,7 @@ belay_rc belay_contest_release_holder(struct belay_fleet *f,
                                       const struct belay_contest_holder *holder,
                                       uint64_t *out_frame, struct belay_error *err)
 {
-    struct belay_contest_guard guard;
+    struct belay_contest_guard guard = { 0 };
     belay_rc rc = belay_contest_guard_holder(f, holder, &guard, err);
 
     return rc == BELAY_OK ? belay_contest_release(&guard, out_frame, err) : rc;

@@ -148,13 +148,17 @@ static inline void fleet_step(const struct belay_fleet *f, enum fleet_step step)
 
 /* --- handle.c --- */
 
-/* Ends with an error unless f is a live handle (and, for the second, a member). */
-MUST_USE belay_rc fleet_refuse(const struct belay_fleet *f, struct belay_error *err);
+/* `misuse` unless f is a live handle (and, for the last, a member); why it is none. */
+void fleet_refuse(const struct belay_fleet *f, struct belay_error *err);
 
 static inline MUST_USE belay_rc fleet_check(const struct belay_fleet *f,
                                             struct belay_error *err)
 {
-    return UNLIKELY(!f || f->magic != FLEET_MAGIC) ? fleet_refuse(f, err) : BELAY_OK;
+    if (UNLIKELY(!f || f->magic != FLEET_MAGIC)) {
+        fleet_refuse(f, err);
+        return BELAY_MISUSE;
+    }
+    return BELAY_OK;
 }
 MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
                                      struct belay_error *err);
@@ -313,8 +317,9 @@ bool chain_unlink(struct belay_fleet *f, uint64_t bucket, uint32_t entry);
 bool chain_help(struct belay_fleet *f, uint64_t bucket, uint64_t h);
 /* FRESH or RETIRING entries of the dead: finished or undone. */
 void chain_settle(struct belay_fleet *f, uint32_t entry, uint64_t o);
-/* An entry that becomes GONE, to be used for something else; false: all are in use. */
-bool chain_retire_one(struct belay_fleet *f);
+/* Makes the entry under the hand GONE, to be used for something else; false: there is none,
+ * because all are held or because others were faster. */
+bool chain_retire_one(struct belay_fleet *f, bool *out_all_held);
 
 /* --- arena.c: labels over TEXT_INLINE --- */
 

@@ -69,8 +69,8 @@ static belay_rc join_once(const char *name, const struct belay_fleet_options *o,
                           struct belay_error *err)
 {
     struct belay_fleet stepper = { .step = step, .step_arg = arg };
-    struct belay_fleet *f;
-    struct space *space;
+    struct belay_fleet *f = NULL;
+    struct space *space = NULL;
     int fd = -1;
     belay_rc rc = segment_open(name, o, false, &stepper, &space, &fd, err);
 
@@ -100,7 +100,7 @@ belay_rc fleet_join_stepped(const char *name, const struct belay_fleet_options *
                             fleet_step_fn step, void *arg, struct belay_fleet **out,
                             struct belay_error *err)
 {
-    struct belay_fleet_options o;
+    struct belay_fleet_options o = { .size = sizeof(o) };
     belay_rc rc = read_options(options, &o, err);
 
     if (rc != BELAY_OK)
@@ -127,9 +127,9 @@ belay_rc belay_fleet_join_beside(struct belay_fleet *f,
                                  const struct belay_fleet_options *options,
                                  struct belay_fleet **out, struct belay_error *err)
 {
-    struct belay_fleet_options o;
+    struct belay_fleet_options o = { .size = sizeof(o) };
     struct belay_fleet *beside;
-    int fd;
+    int fd = -1;
     belay_rc rc = fleet_check_member(f, err);
 
     if (rc == BELAY_OK)
@@ -147,10 +147,10 @@ belay_rc belay_fleet_observe(const char *name,
                              const struct belay_fleet_options *options,
                              struct belay_fleet **out, struct belay_error *err)
 {
-    struct belay_fleet_options o;
-    struct belay_fleet *f;
-    struct space *space;
-    int fd;
+    struct belay_fleet_options o = { .size = sizeof(o) };
+    struct belay_fleet *f = NULL;
+    struct space *space = NULL;
+    int fd = -1;
     belay_rc rc = read_options(options, &o, err);
 
     if (rc != BELAY_OK)

@@ -237,13 +237,6 @@ static inline bool d_is_of(uint64_t d, uint64_t o)
 {
     return d >> 48 == (o_gen(o) & 0xffff);
 }
-/* Of an earlier tenure: 16 bits tell that within 32,767 of them. */
-static inline bool d_is_older(uint64_t d, uint64_t than)
-{
-    uint16_t ahead = (uint16_t)((than >> 48) - (d >> 48));
-
-    return ahead != 0 && ahead < 0x8000;
-}
 static inline uint64_t d_time(uint64_t d)
 {
     return d & D_TIME_MASK;

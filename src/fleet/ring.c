@@ -157,9 +157,9 @@ static belay_rc check(const struct belay_fleet *f, const struct ring_header *h,
 static belay_rc attach(struct belay_fleet *f, const char *path, uint8_t kind,
                        struct ring_map *map, struct belay_error *err)
 {
-    struct ring_header h;
-    uint64_t len;
-    int fd;
+    struct ring_header h = { 0 };
+    uint64_t len = 0;
+    int fd = -1;
 
     if (!f->space->is_shared)
         return err_set(err, BELAY_NOT_FOUND, "nobody opened kind %u", kind);
@@ -259,7 +259,7 @@ static belay_rc open_kind(struct belay_fleet *f, uint8_t kind,
 belay_rc belay_ring_open(struct belay_fleet *f, const struct belay_ring_spec *spec,
                          struct belay_ring **out, struct belay_error *err)
 {
-    struct ring_geometry g;
+    struct ring_geometry g = { 0 };
     belay_rc rc = fleet_check(f, err);
     if (rc != BELAY_OK)
         return rc;

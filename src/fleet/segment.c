@@ -189,9 +189,9 @@ static belay_rc check_header(const struct segment_header *h, uint64_t file_len,
 static belay_rc attach(const char *path, const char *name, bool is_read_only,
                        struct space *space, int *out_fd, struct belay_error *err)
 {
-    struct segment_header h;
-    uint64_t len;
-    int fd;
+    struct segment_header h = { 0 };
+    uint64_t len = 0;
+    int fd = -1;
     belay_rc rc = file_open(path, is_read_only, &fd, &len, err);
     if (rc != BELAY_OK)
         return rc;
@@ -218,8 +218,8 @@ static belay_rc create(const char *path, const char *name,
                        struct belay_fleet *stepper, struct space *space, int *out_fd,
                        struct belay_error *err)
 {
-    struct geometry g;
-    int fd;
+    struct geometry g = { 0 };
+    int fd = -1;
     belay_rc rc = geometry_of_options(options, &g, err);
     if (rc != BELAY_OK)
         return rc;

@@ -1,7 +1,10 @@
+#include <sched.h>
+
 #include "fleet/impl.h"
 
 #define TURNS 100000
 #define PROBES 64
+#define ROUNDS 10000
 
 static inline uint64_t lens_of(const struct key *key)
 {
@@ -144,13 +147,19 @@ static bool take_entry(struct belay_fleet *f, uint64_t hash, uint32_t *out,
         if (take_at(f, *out, out_o))
             return true;
     }
-    for (int round = 0; round < 2; round++) {
-        while (chain_retire_one(f)) {
+    /* Entries that others are just making or retiring will be there in a moment. */
+    bool all_held = false, is_swept = false;
+    for (int round = 0; round < ROUNDS && !(all_held && is_swept); round++) {
+        if (chain_retire_one(f, &all_held)) {
             *out = f->hand & mask;
             if (take_at(f, *out, out_o))
                 return true;
+            all_held = false;
+        } else if (all_held) {
+            is_swept = fleet_sweep_all(f) == 0; /* the dead may hold what we need */
+        } else {
+            (void)sched_yield();
         }
-        (void)fleet_sweep_all(f); /* the dead may hold what we need */
     }
     return false;
 }
@@ -204,15 +213,16 @@ static belay_rc link_entry(struct belay_fleet *f, const struct key *key, uint32_
     return err_reason(err, BELAY_CORRUPT, "chain", "the table of subjects is damaged");
 }
 
-belay_rc table_intern(struct belay_fleet *f, const struct key *key, uint32_t *out_entry,
-                      uint64_t *out_o, struct belay_error *err)
+/* Makes an entry for the key, unless there is one by now.  `not_found`: it was made, and
+ * retired again before we could use it. */
+static belay_rc make_entry(struct belay_fleet *f, const struct key *key,
+                           uint32_t *out_entry, uint64_t *out_o,
+                           struct belay_error *err)
 {
     uint32_t at;
     uint64_t fresh;
-    belay_rc rc = table_find(f, key, out_entry, out_o, err);
+    belay_rc rc;
 
-    if (rc != BELAY_NOT_FOUND)
-        return rc;
     if (!take_entry(f, key->hash, &at, &fresh))
         return err_reason(err, BELAY_NO_MEMORY, "table_full",
                           "all %u subjects of the fleet are held", f->subjects);
@@ -230,10 +240,23 @@ belay_rc table_intern(struct belay_fleet *f, const struct key *key, uint32_t *ou
         return rc;
     }
     fleet_step(f, STEP_INTERN_LINKED);
-    /* Others may put it online before we do, and even use it. */
-    (void)atomic_compare_exchange_strong_explicit(
-        &f->entries[at].o, &fresh, o_make(o_next(fresh), 0, 0, O_FREE),
-        memory_order_acq_rel, memory_order_acquire);
+    uint64_t online = o_make(o_next(fresh), 0, 0, O_FREE);
+    bool is_ours = atomic_compare_exchange_strong_explicit(
+        &f->entries[at].o, &fresh, online, memory_order_acq_rel, memory_order_acquire);
     fleet_step(f, STEP_INTERN_ONLINE);
-    return table_find(f, key, out_entry, out_o, err);
+    if (!is_ours) /* others put it online before us, and may have used it since */
+        return table_find(f, key, out_entry, out_o, err);
+    *out_entry = at;
+    *out_o = online;
+    return BELAY_OK;
+}
+
+belay_rc table_intern(struct belay_fleet *f, const struct key *key, uint32_t *out_entry,
+                      uint64_t *out_o, struct belay_error *err)
+{
+    belay_rc rc = table_find(f, key, out_entry, out_o, err);
+
+    for (int turn = 0; rc == BELAY_NOT_FOUND && turn < TURNS; turn++)
+        rc = make_entry(f, key, out_entry, out_o, err);
+    return rc;
 }

@@ -55,7 +55,9 @@ static char hear(const struct child *c)
 {
     char said = '?';
 
-    return read(c->from, &said, 1) == 1 ? said : '!';
+    if (read(c->from, &said, 1) != 1)
+        said = '!';
+    return said;
 }
 
 static void say(int fd, char what)

@@ -26,7 +26,7 @@ struct job {
     struct guarded *guarded;
     int id, rounds, subjects;
     bool is_mortal;
-    uint64_t grants, wrong;
+    uint64_t grants, errors, disorder, unreleased;
 };
 
 static void work_once(struct job *j, int subject)
@@ -43,7 +43,7 @@ static void work_once(struct job *j, int subject)
     if (rc == BELAY_TIMEOUT)
         return;
     if (rc != BELAY_OK) {
-        j->wrong++;
+        j->errors++;
         return;
     }
     if (!c.is_claimed)
@@ -54,10 +54,10 @@ static void work_once(struct job *j, int subject)
         uint64_t last =
             __atomic_exchange_n(&g->last_token, c.guard.token, __ATOMIC_RELAXED);
         __atomic_fetch_add(&g->value, 1, __ATOMIC_RELAXED);
-        j->wrong += c.guard.token <= last;
+        j->disorder += c.guard.token <= last;
     } else {
         g->value++;
-        j->wrong += c.guard.token <= g->last_token;
+        j->disorder += c.guard.token <= g->last_token;
         g->last_token = c.guard.token;
     }
     j->grants++;
@@ -65,13 +65,13 @@ static void work_once(struct job *j, int subject)
         /* Dies holding it, and begins anew. */
         struct belay_fleet *heir;
         if (belay_fleet_join_beside(j->f, NULL, &heir, NULL) != BELAY_OK) {
-            j->wrong++;
+            j->errors++;
             return;
         }
         fleet_abandon(j->f);
         j->f = heir;
     } else {
-        j->wrong += belay_contest_release(&c.guard, NULL, NULL) != BELAY_OK;
+        j->unreleased += belay_contest_release(&c.guard, NULL, NULL) != BELAY_OK;
     }
 }
 
@@ -105,7 +105,9 @@ static void contend(struct tap *t, int subjects, int table, int rounds, bool is_
     }
     for (int i = 0; i < THREADS; i++) {
         TAP_EQ(t, pthread_join(threads[i], NULL), 0);
-        TAP_EQ(t, jobs[i].wrong, 0);
+        TAP_EQ(t, jobs[i].errors, 0);
+        TAP_EQ(t, jobs[i].disorder, 0);
+        TAP_EQ(t, jobs[i].unreleased, 0);
         grants += jobs[i].grants;
         if (!is_shared)
             belay_fleet_leave(jobs[i].f);
