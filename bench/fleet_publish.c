@@ -62,12 +62,17 @@ struct side {
     struct belay_ring_cursor *cursor;
 };
 
+/* A word on a line of its own. */
+struct line {
+    _Alignas(128) _Atomic uint64_t word;
+    uint64_t pad[15];
+};
+
 struct pair {
+    struct line ping, pong;
+    struct line mode; /* 0 lines, 1 lanes, 2 stop */
     struct side near, far;
-    _Alignas(128) _Atomic uint64_t ping;
-    _Alignas(128) _Atomic uint64_t pong;
-    _Alignas(128) _Atomic uint32_t mode; /* 0 lines, 1 lanes, 2 stop */
-    bool failed;
+    _Atomic bool failed;
 };
 
 static bool send_frame(struct side *s)
@@ -104,13 +109,13 @@ static void *far_side(void *arg)
     if (!bench_pin(1))
         p->failed = true;
     for (;;) {
-        uint32_t mode = atomic_load_explicit(&p->mode, memory_order_acquire);
+        uint64_t mode = atomic_load_explicit(&p->mode.word, memory_order_acquire);
         if (mode == 2)
             return NULL;
         if (mode == 0) {
-            uint64_t ping = atomic_load_explicit(&p->ping, memory_order_acquire);
+            uint64_t ping = atomic_load_explicit(&p->ping.word, memory_order_acquire);
             if (ping != seen)
-                atomic_store_explicit(&p->pong, seen = ping, memory_order_release);
+                atomic_store_explicit(&p->pong.word, seen = ping, memory_order_release);
         } else {
             int n = receive(&p->far, 1);
             if (n < 0 || (n > 0 && !send_frame(&p->far)))
@@ -122,12 +127,12 @@ static void *far_side(void *arg)
 /* Half round trips in ns. */
 static bool run_lines(struct pair *p, double *out, unsigned n)
 {
-    atomic_store(&p->mode, 0);
+    atomic_store(&p->mode.word, 0);
     for (unsigned i = 0; i < n; i++) {
-        uint64_t next = atomic_load_explicit(&p->ping, memory_order_relaxed) + 1;
+        uint64_t next = atomic_load_explicit(&p->ping.word, memory_order_relaxed) + 1;
         double start = bench_ns();
-        atomic_store_explicit(&p->ping, next, memory_order_release);
-        while (atomic_load_explicit(&p->pong, memory_order_acquire) != next)
+        atomic_store_explicit(&p->ping.word, next, memory_order_release);
+        while (atomic_load_explicit(&p->pong.word, memory_order_acquire) != next)
             ;
         out[i] = (bench_ns() - start) / 2;
     }
@@ -136,7 +141,7 @@ static bool run_lines(struct pair *p, double *out, unsigned n)
 
 static bool run_lanes(struct pair *p, double *out, unsigned n)
 {
-    atomic_store(&p->mode, 1);
+    atomic_store(&p->mode.word, 1);
     for (unsigned i = 0; i < n; i++) {
         int got = 0;
         double start = bench_ns();
@@ -180,7 +185,7 @@ static int measure(struct pair *p, struct belay_ring *ring, struct limit_ring *l
         ratio_latency[i] = way[i] / half[i];
         tail[i] /= half[i];
     }
-    atomic_store(&p->mode, 2);
+    atomic_store(&p->mode.word, 2);
     for (unsigned i = 0; i < ROUNDS && ok; i++) {
         base[i] = run_limit(limit, n);
         lane[i] = run_lane(ring, n);

@@ -171,7 +171,7 @@ static bool replay_frame(struct replay *r, const struct belay_ring_frame *frame)
 bool replay_read(struct replay *r)
 {
     struct belay_ring_frame frames[64];
-    static const size_t room = 64 * 512;
+    static const size_t room = 32768;
     uint64_t *buf = malloc(room);
     struct belay_ring_poll poll = { .is_more = true };
     struct belay_error err;

@@ -267,7 +267,7 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    struct scene s;
+    struct scene s = { .room = { .dir = "" } };
 
     if (!room_init(&s.room))
         return 1;

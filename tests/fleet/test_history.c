@@ -202,7 +202,7 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
-    struct room room;
+    struct room room = { .dir = "" };
 
     if (!room_init(&room))
         return 1;
