@@ -132,7 +132,7 @@ bool tenure_end(struct belay_fleet *f, uint32_t entry, uint64_t o)
     return true;
 }
 
-void record_put(struct belay_fleet *f, uint64_t o)
+void record_put(struct belay_fleet *f, uint32_t entry, uint64_t o)
 {
     uint32_t rec = o_rec(o);
 
@@ -155,7 +155,7 @@ static void collect_lost(struct belay_fleet *f)
         if (o != 0 && !o_same(atomic_load_explicit(&f->entries[f->rec_entries[rec]].o,
                                                    memory_order_acquire),
                               o))
-            record_put(f, o);
+            record_put(f, f->rec_entries[rec], o);
     }
 }
 
