@@ -136,9 +136,11 @@ void record_put(struct belay_fleet *f, uint32_t entry, uint64_t o)
 {
     uint32_t rec = o_rec(o);
 
-    if (rec >= f->holds || o_node(o) != f->node ||
+    /* Given back before, and perhaps another tenure's by now: that of another entry may have
+     * the same word. */
+    if (rec >= f->holds || o_node(o) != f->node || f->rec_entries[rec] != entry ||
         f->rec_words[rec] != (o & ~O_WAITERS))
-        return; /* given back before */
+        return;
     struct record *r = &f->records[(size_t)f->node * f->holds + rec];
     size_t len = atomic_load_explicit(&r->owner_len, memory_order_relaxed) & 0xffff;
     if (UNLIKELY(len > TEXT_INLINE))
