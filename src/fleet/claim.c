@@ -125,7 +125,7 @@ static bool complete(struct belay_fleet *f, struct attempt *a,
     fleet_step(f, STEP_CLAIM_TOKEN);
     if (UNLIKELY(!install_deadline(f, a, deadline))) {
         (void)tenure_end(f, a->entry, a->mine);
-        record_put(f, a->mine);
+        record_put(f, a->entry, a->mine);
         return false;
     }
     struct tenure who = { token, f->node, a->entry, (uint32_t)a->terms->owner_len };
@@ -136,7 +136,7 @@ static bool complete(struct belay_fleet *f, struct attempt *a,
     uint64_t o = atomic_load_explicit(&f->entries[a->entry].o, memory_order_acquire);
     if (UNLIKELY(!o_same(o, a->mine))) {
         (void)log_release(f, &who, a->wall_ms);
-        record_put(f, a->mine);
+        record_put(f, a->entry, a->mine);
         return false;
     }
     fleet_step(f, STEP_CLAIM_CHECKED);
@@ -175,7 +175,8 @@ static belay_rc take(struct belay_fleet *f, struct attempt *a, int reason,
             &e->o, &was, a->mine | (was & O_WAITERS), memory_order_acq_rel,
             memory_order_acquire)) {
         f->rec_words[a->rec] = a->mine; /* never seen by anybody; give it back */
-        record_put(f, a->mine);
+        f->rec_entries[a->rec] = a->entry;
+        record_put(f, a->entry, a->mine);
         return BELAY_OK;
     }
     *out_done = complete(f, a, &out->guard);

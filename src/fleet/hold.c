@@ -10,8 +10,10 @@ static belay_rc lost(struct belay_error *err, const char *reason)
 static belay_rc check_tenure(const struct belay_fleet *f, uint32_t entry, uint64_t word,
                              struct belay_error *err)
 {
-    belay_rc rc = fleet_check_member(f, err);
+    belay_rc rc = fleet_check(f, err);
 
+    if (rc == BELAY_OK)
+        rc = fleet_check_member(f, err);
     if (rc == BELAY_OK && UNLIKELY(entry >= f->subjects || o_state(word) != O_HELD ||
                                    o_node(word) >= f->fleet_size ||
                                    o_rec(word) >= f->holds || (word & O_WAITERS) != 0))
@@ -36,7 +38,7 @@ static belay_rc release(struct belay_fleet *f, uint32_t entry, uint64_t word,
         fleet_step(f, STEP_RELEASE_LOGGED);
         is_ours = tenure_end(f, entry, word);
     }
-    record_put(f, word);
+    record_put(f, entry, word);
     fleet_unlock(f);
     if (!is_ours)
         return lost(err, "superseded");

@@ -384,7 +384,7 @@ bool holder_read(struct belay_fleet *f, uint32_t entry, uint64_t o,
 /* FREE from exactly o (the waiters' bit apart), and wakes; false: it is no longer o. */
 bool tenure_end(struct belay_fleet *f, uint32_t entry, uint64_t o);
 /* Gives a record back if it is still this tenure's. */
-void record_put(struct belay_fleet *f, uint64_t o);
+void record_put(struct belay_fleet *f, uint32_t entry, uint64_t o);
 bool record_take(struct belay_fleet *f, uint32_t *out);
 static inline bool o_same(uint64_t a, uint64_t b)
 {

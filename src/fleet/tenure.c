@@ -132,13 +132,15 @@ bool tenure_end(struct belay_fleet *f, uint32_t entry, uint64_t o)
     return true;
 }
 
-void record_put(struct belay_fleet *f, uint64_t o)
+void record_put(struct belay_fleet *f, uint32_t entry, uint64_t o)
 {
     uint32_t rec = o_rec(o);
 
-    if (rec >= f->holds || o_node(o) != f->node ||
+    /* Given back before, and perhaps another tenure's by now: that of another entry may have
+     * the same word. */
+    if (rec >= f->holds || o_node(o) != f->node || f->rec_entries[rec] != entry ||
         f->rec_words[rec] != (o & ~O_WAITERS))
-        return; /* given back before */
+        return;
     struct record *r = &f->records[(size_t)f->node * f->holds + rec];
     size_t len = atomic_load_explicit(&r->owner_len, memory_order_relaxed) & 0xffff;
     if (UNLIKELY(len > TEXT_INLINE))
@@ -155,7 +157,7 @@ static void collect_lost(struct belay_fleet *f)
         if (o != 0 && !o_same(atomic_load_explicit(&f->entries[f->rec_entries[rec]].o,
                                                    memory_order_acquire),
                               o))
-            record_put(f, o);
+            record_put(f, f->rec_entries[rec], o);
     }
 }
 

@@ -433,6 +433,23 @@ static void a_fence_admits_no_lower_token(struct tap *t)
     TAP_EQ(t, high, 6);
 }
 
+/* Guards are values: an old one must not touch the tenure that has its record now. */
+static void a_guard_released_twice_harms_nobody(struct tap *t)
+{
+    struct belay_fleet *f = virtual_fleet();
+    struct belay_contest_claim old = try_at(t, f, PROBE, "a", "old", 1000, 1);
+
+    TAP_EQ(t, belay_contest_release(&old.guard, NULL, NULL), BELAY_OK);
+    struct belay_contest_claim now = try_at(t, f, PROBE, "b", "now", 1000, 1);
+    TAP_OK(t, now.guard.word == old.guard.word && now.guard.entry != old.guard.entry);
+    TAP_EQ(t, belay_contest_release(&old.guard, NULL, NULL), BELAY_LEASE_LOST);
+    TAP_OK(t, try_at(t, f, PROBE, "c", "later", 1000, 1).is_claimed);
+    struct belay_contest_claim y = try_at(t, f, PROBE, "b", "x", 1000, 2);
+    TAP_OK(t, !y.is_claimed && y.holder.token == now.guard.token);
+    TAP_STR(t, y.holder.owner, "now");
+    belay_fleet_leave(f);
+}
+
 static void leaving_releases_what_is_held(struct tap *t)
 {
     struct belay_fleet *f = virtual_fleet();
@@ -480,6 +497,7 @@ int main(int argc, char **argv)
         { "subjects can be looked up once", subjects_can_be_looked_up_once },
         { "subjects are listed", subjects_are_listed },
         { "a fence admits no lower token", a_fence_admits_no_lower_token },
+        { "a guard released twice harms nobody", a_guard_released_twice_harms_nobody },
         { "leaving releases what is held", leaving_releases_what_is_held },
     };
 
