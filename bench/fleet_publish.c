@@ -57,9 +57,10 @@ static double run_lane(struct belay_ring *ring, unsigned n)
 
 /* --- round trips --------------------------------------------------------------------- */
 
+/* One ring for each way: who reads one has written nothing into it. */
 struct side {
     struct belay_ring *ring;
-    struct belay_ring_cursor *cursor;
+    struct belay_ring_cursor *cursor; /* of the other's ring */
 };
 
 /* A word on a line of its own. */
@@ -84,21 +85,17 @@ static bool send_frame(struct side *s)
     return belay_ring_publish(s->ring, &frame, NULL, &err) == BELAY_OK;
 }
 
-/* Frames of the other side; one's own are passed over. */
-static int receive(struct side *s, int32_t own)
+static int receive(struct side *s)
 {
     struct belay_ring_frame frames[4];
     uint64_t buf[4 * 8];
     struct belay_ring_poll poll;
     struct belay_error err;
-    int n = 0;
 
     if (belay_ring_poll(s->cursor, frames, 4, buf, sizeof(buf), &poll, &err) !=
         BELAY_OK)
         return -1;
-    for (size_t i = 0; i < poll.n_frames; i++)
-        n += frames[i].node != own;
-    return n;
+    return (int)poll.n_frames;
 }
 
 static void *far_side(void *arg)
@@ -117,7 +114,7 @@ static void *far_side(void *arg)
             if (ping != seen)
                 atomic_store_explicit(&p->pong.word, seen = ping, memory_order_release);
         } else {
-            int n = receive(&p->far, 1);
+            int n = receive(&p->far);
             if (n < 0 || (n > 0 && !send_frame(&p->far)))
                 p->failed = true;
         }
@@ -148,7 +145,7 @@ static bool run_lanes(struct pair *p, double *out, unsigned n)
         if (!send_frame(&p->near))
             return false;
         while (got == 0 && !p->failed)
-            got = receive(&p->near, 0);
+            got = receive(&p->near);
         if (got != 1)
             return false;
         out[i] = (bench_ns() - start) / 2;
@@ -206,15 +203,19 @@ static int measure(struct pair *p, struct belay_ring *ring, struct limit_ring *l
     return bench_finish(o, "fleet.publish", &fields, ok && !p->failed);
 }
 
-static bool open_side(struct belay_fleet *f, struct side *out)
+static bool open_side(struct belay_fleet *f, uint8_t out, uint8_t in, struct side *side)
 {
     struct belay_ring_spec spec = {
-        .size = sizeof(spec), .kind = 10, .capacity = CAPACITY, .name = "bench"
+        .size = sizeof(spec), .kind = out, .capacity = CAPACITY, .name = "bench"
     };
+    struct belay_ring *other;
     struct belay_error err;
 
-    return belay_ring_open(f, &spec, &out->ring, &err) == BELAY_OK &&
-           belay_ring_cursor_open(out->ring, BELAY_RING_HEAD, &out->cursor, &err) ==
+    if (belay_ring_open(f, &spec, &side->ring, &err))
+        return false;
+    spec.kind = in;
+    return belay_ring_open(f, &spec, &other, &err) == BELAY_OK &&
+           belay_ring_cursor_open(other, BELAY_RING_HEAD, &side->cursor, &err) ==
                BELAY_OK;
 }
 
@@ -239,8 +240,8 @@ int main(int argc, char **argv)
         return 1;
     }
     memset(p, 0, sizeof(*p));
-    if (!open_side(f, &p->near) || !open_side(g, &p->far) || !bench_pin(0) ||
-        pthread_create(&thread, NULL, far_side, p)) {
+    if (!open_side(f, 10, 11, &p->near) || !open_side(g, 11, 10, &p->far) ||
+        !bench_pin(0) || pthread_create(&thread, NULL, far_side, p)) {
         (void)fprintf(stderr, "fleet.publish: no rings\n");
         return 1;
     }
