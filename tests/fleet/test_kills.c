@@ -38,11 +38,13 @@ struct scene {
     struct belay_contest_claim own;
     struct belay_ring *rings[2];
     struct belay_ring_cursor *cursors[2];
+    uint64_t got[16]; /* frames of each lane of the first ring */
     struct replay replay;
     uint64_t token;
     char long_label[400];
     char fresh[32]; /* a subject that nobody knows, another one for each victim */
     unsigned victims;
+    bool was_reset; /* from then on frames are missing on purpose */
 };
 
 struct victim {
@@ -99,13 +101,6 @@ static bool publish(struct belay_ring *ring, uint64_t value, size_t words)
 }
 
 /* --- operations: what the victim does before its steps count, and then ----------------- */
-
-static bool no_preparation(struct scene *s, struct victim *v)
-{
-    (void)s;
-    (void)v;
-    return true;
-}
 
 static bool hold_other(struct scene *s, struct victim *v)
 {
@@ -228,12 +223,6 @@ static bool sweep(struct scene *s, struct victim *v)
     return belay_fleet_sweep(v->f, NULL, &err) == BELAY_OK;
 }
 
-static bool claim_of_the_dead(struct scene *s, struct victim *v)
-{
-    (void)s;
-    return try_claim(v->f, "other", "victim", HOUR_MS, &v->claim);
-}
-
 /* Every entry of the table has had its subject, so that a new one costs an old one. */
 static bool fill_table(struct scene *s, struct victim *v)
 {
@@ -290,11 +279,6 @@ static bool wait_word(struct scene *s, struct victim *v)
 
 /* --- stages: what somebody else did before ---------------------------------------------- */
 
-static void nothing_before(struct scene *s)
-{
-    (void)s;
-}
-
 /* A member that died holding "other", a frame of its own in the rings. */
 static void a_dead_holder(struct scene *s)
 {
@@ -312,10 +296,10 @@ static void a_dead_holder(struct scene *s)
 
 struct operation {
     const char *name;
-    void (*stage)(struct scene *s);
-    bool (*prepare)(struct scene *s, struct victim *v);
-    bool (*run)(struct scene *s, struct victim *v); /* NULL: joining */
-    unsigned least;                                 /* steps it has at least */
+    void (*stage)(struct scene *s);                     /* may be NULL */
+    bool (*prepare)(struct scene *s, struct victim *v); /* may be NULL */
+    bool (*run)(struct scene *s, struct victim *v);     /* NULL: joining */
+    unsigned least;                                     /* steps it has at least */
 };
 
 /* --- the survivor ---------------------------------------------------------------------- */
@@ -335,6 +319,8 @@ static bool drain(struct scene *s, struct belay_ring_cursor *c)
         }
         TAP_EQ(s->t, poll.lost, 0);
         for (size_t i = 0; i < poll.n_frames; i++, n++) {
+            if (c == s->cursors[0])
+                s->got[frames[i].node]++;
             const uint64_t *data = frames[i].data;
             for (uint32_t w = 1; w < frames[i].len / 8; w++)
                 TAP_OK(s->t, data[w] == data[0]); /* C3 */
@@ -362,6 +348,7 @@ static void check_survivor(struct scene *s, bool was_reset)
     struct belay_error err;
     size_t n = 0;
 
+    s->was_reset |= was_reset;
     if (was_reset && !belay_contest_is_held(&s->own.guard))
         TAP_OK(s->t, try_claim(s->f, "survivor's", "survivor", HOUR_MS, &s->own));
     TAP_OK(s->t, belay_contest_is_held(&s->own.guard));
@@ -373,6 +360,8 @@ static void check_survivor(struct scene *s, bool was_reset)
         TAP_OK(s->t, publish(s->rings[i], 9, FRAME_WORDS));
         TAP_OK(s->t, drain(s, s->cursors[i]));
     }
+    for (int32_t i = 0; i < 16 && !s->was_reset; i++)
+        TAP_EQ(s->t, s->got[i], belay_ring_head(s->rings[0], i)); /* R3 */
     TAP_EQ(s->t, belay_fleet_sweep(s->f, NULL, &err), BELAY_OK);
     TAP_EQ(s->t, belay_fleet_members(s->f, members, 16, &n, &err), BELAY_OK);
     TAP_EQ(s->t, n, 1);
@@ -392,7 +381,7 @@ static void be_victim(struct scene *s, const struct operation *op, unsigned at)
         _exit(fleet_join_stepped("kills", &o, die_in_step, &v, &v.f, &err) ? 3 : 0);
     }
     v.f = room_join(&s->room, "kills", 0);
-    if (!v.f || !op->prepare(s, &v))
+    if (!v.f || (op->prepare && !op->prepare(s, &v)))
         _exit(3);
     fleet_set_step(v.f, die_in_step, &v);
     bool done = op->run(s, &v);
@@ -405,7 +394,8 @@ static void kill_everywhere(struct scene *s, const struct operation *op)
 {
     for (unsigned at = 0; at < STEPS_MAX && s->t->failed == 0; at++) {
         (void)snprintf(s->fresh, sizeof(s->fresh), "fresh %u", s->victims++);
-        op->stage(s);
+        if (op->stage)
+            op->stage(s);
         atomic_store(&s->page->waiter, 0);
         pid_t child = fork();
         if (child == 0)
@@ -451,26 +441,26 @@ static void scene_close(struct scene *s)
 
 /* clang-format off */
 static const struct operation operations[] = {
-    { "join",                  nothing_before, no_preparation,           NULL,              3 },
-    { "leave",                 nothing_before, hold_other,               leave,             3 },
-    { "claim",                 nothing_before, no_preparation,           claim_known,       6 },
-    { "claim of a new subject", nothing_before, no_preparation,          claim_new,         6 },
-    { "claim with long labels", nothing_before, no_preparation,          claim_long,        6 },
-    { "claim that retires",    nothing_before, fill_table,               claim_new,         8 },
-    { "takeover of the dead",  a_dead_holder,  no_preparation,           claim_of_the_dead, 7 },
-    { "renew",                 nothing_before, hold_other,               renew_other,       2 },
-    { "release",               nothing_before, hold_other,               release_other,     4 },
-    { "release to a waiter",   nothing_before, hold_while_another_waits, release_other,     4 },
-    { "wait",                  nothing_before, no_preparation,           wait_for_other,    1 },
-    { "publish",               nothing_before, use_rings,                publish_lane,      8 },
-    { "publish large",         nothing_before, use_rings,                publish_large,     8 },
-    { "publish in order",      nothing_before, use_rings,                publish_ordered,   8 },
-    { "open a ring",           nothing_before, no_preparation,           open_new_ring,     1 },
-    { "sweep",                 a_dead_holder,  no_preparation,           sweep,             3 },
-    { "release by force",      nothing_before, hold_other,               force_own,         2 },
-    { "post",                  nothing_before, no_preparation,           post,              1 },
-    { "wait for a post",       nothing_before, no_preparation,           wait_word,         1 },
-    { "reset",                 nothing_before, hold_other,               reset,             3 },
+    { "join",                  NULL,           NULL,                     NULL,              3 },
+    { "leave",                 NULL,           hold_other,               leave,             3 },
+    { "claim",                 NULL,           NULL,                     claim_known,       6 },
+    { "claim of a new subject", NULL,           NULL,                    claim_new,         6 },
+    { "claim with long labels", NULL,           NULL,                    claim_long,        6 },
+    { "claim that retires",    NULL,           fill_table,               claim_new,         8 },
+    { "takeover of the dead",  a_dead_holder,  NULL,                     hold_other,        7 },
+    { "renew",                 NULL,           hold_other,               renew_other,       2 },
+    { "release",               NULL,           hold_other,               release_other,     4 },
+    { "release to a waiter",   NULL,           hold_while_another_waits, release_other,     4 },
+    { "wait",                  NULL,           NULL,                     wait_for_other,    1 },
+    { "publish",               NULL,           use_rings,                publish_lane,      8 },
+    { "publish large",         NULL,           use_rings,                publish_large,     8 },
+    { "publish in order",      NULL,           use_rings,                publish_ordered,   8 },
+    { "open a ring",           NULL,           NULL,                     open_new_ring,     1 },
+    { "sweep",                 a_dead_holder,  NULL,                     sweep,             3 },
+    { "release by force",      NULL,           hold_other,               force_own,         2 },
+    { "post",                  NULL,           NULL,                     post,              1 },
+    { "wait for a post",       NULL,           NULL,                     wait_word,         1 },
+    { "reset",                 NULL,           hold_other,               reset,             3 },
 };
 /* clang-format on */
 #define OPERATIONS (sizeof(operations) / sizeof(operations[0]))
