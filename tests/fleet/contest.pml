@@ -20,8 +20,8 @@
  *       when its owner is dead for the kernel
  *   I3  once the owner has set D, D is of its generation (not with -DWRAP: a renewer that
  *       slept until tag and deadline came round may cost somebody a lease too early; that
- *       the same happens to a claimer between its two CAS is left out, as it then would
- *       take the fence to tell two holders apart)
+ *       the same happens to a claimer between its two CAS, or to one about to revoke a
+ *       stalled claim, is left out: it takes the fence to tell two holders apart then)
  *   C1  no two processes hold by their own knowledge: told so, until a time to come
  *   C2  a try that began after the owner's death does not yield to it, though no time
  *       passes; with -DLIVE, a dead owner is always followed by a free word
@@ -176,7 +176,7 @@ retry:
         goto take_over
 #else
         d_step {
-            ok = (D == w);
+            ok = (D == w && !came_round(x));
             if
             :: ok -> D = REVOKED(gen(o)); is_due(gen(o)); w = D; seen(x); revoked = revoked || gen(O) == gen(o)
             :: else
@@ -211,7 +211,7 @@ retry:
         fi;
 #endif
         d_step {
-            ok = (D == w);
+            ok = (D == w && !came_round(x));
             if
             :: ok ->
                 D = REVOKED(gen(o)); is_due(gen(o)); w = D; seen(x); revoked = revoked || gen(O) == gen(o);
