@@ -163,8 +163,19 @@ static inline MUST_USE belay_rc fleet_check(const struct belay_fleet *f,
     }
     return BELAY_OK;
 }
-MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
-                                     struct belay_error *err);
+void fleet_refuse_observer(struct belay_error *err);
+
+static inline MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
+                                                   struct belay_error *err)
+{
+    belay_rc rc = fleet_check(f, err);
+
+    if (rc == BELAY_OK && UNLIKELY(f->is_observer)) {
+        fleet_refuse_observer(err);
+        rc = BELAY_MISUSE;
+    }
+    return rc;
+}
 
 void fleet_lock_slow(struct belay_fleet *f);
 void fleet_unlock_slow(struct belay_fleet *f);

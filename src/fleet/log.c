@@ -91,78 +91,112 @@ uint64_t claim_id_of(uint32_t node, uint64_t token)
            (token & BELAY_NETID_COUNTER_MAX);
 }
 
-uint64_t log_claim(struct belay_fleet *f, const struct key *key,
-                   const struct belay_contest_terms *terms, const struct tenure *who,
-                   uint64_t now_ms, uint64_t expires_ms)
+static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
+                                   const struct belay_contest_terms *terms,
+                                   const struct tenure *who, uint64_t now_ms,
+                                   uint64_t expires_ms, uint8_t flags)
 {
-    char digits[2][HASH_DIGITS + 1];
-    const char *subject = key->label, *owner = terms->owner;
-    size_t subject_len = key->len, owner_len = terms->owner_len;
-    bool hashed = is_hashed(subject_len, owner_len);
-
-    if (UNLIKELY(hashed)) {
-        digits_of(f, subject, subject_len, digits[0]);
-        digits_of(f, owner, owner_len, digits[1]);
-        subject = digits[0];
-        owner = digits[1];
-        subject_len = owner_len = HASH_DIGITS;
-    }
     struct frame_in in = {
         .id = claim_id_of(who->node, who->token),
         .ver = now_ms,
         .sig = key->hash,
         .kind = BELAY_CONTEST_FRAME_CLAIM,
-        .flags = hashed ? BELAY_RING_FRAME_HASHED : 0,
-        .len = CLAIM_HEAD + subject_len + owner_len,
+        .flags = flags,
+        .len = CLAIM_HEAD + key->len + terms->owner_len,
     };
     struct packer p = { .to = lane_begin(&f->log, &in) };
-    pack_tail(&p, key->kind | (uint64_t)subject_len << 8 | (uint64_t)owner_len << 24,
-              5);
+
+    pack_tail(
+        &p, key->kind | (uint64_t)key->len << 8 | (uint64_t)terms->owner_len << 24, 5);
     pack_word(&p, now_ms);
     pack_word(&p, expires_ms);
-    pack_bytes(&p, subject, subject_len);
-    pack_bytes(&p, owner, owner_len);
+    pack_bytes(&p, key->label, key->len);
+    pack_bytes(&p, terms->owner, terms->owner_len);
     put(&p, p.last);
     return lane_commit(&f->log);
 }
 
+/* Labels that do not fit. */
+static __attribute__((noinline)) uint64_t
+claim_hashed(struct belay_fleet *f, const struct key *key,
+             const struct belay_contest_terms *terms, const struct tenure *who,
+             uint64_t now_ms, uint64_t expires_ms)
+{
+    char subject[HASH_DIGITS + 1], owner[HASH_DIGITS + 1];
+    struct key short_key = { subject, HASH_DIGITS, key->kind, key->hash };
+    struct belay_contest_terms short_terms = { owner, HASH_DIGITS, terms->ttl_ms };
+
+    digits_of(f, key->label, key->len, subject);
+    digits_of(f, terms->owner, terms->owner_len, owner);
+    return write_claim(f, &short_key, &short_terms, who, now_ms, expires_ms,
+                       BELAY_RING_FRAME_HASHED);
+}
+
+uint64_t log_claim(struct belay_fleet *f, const struct key *key,
+                   const struct belay_contest_terms *terms, const struct tenure *who,
+                   uint64_t now_ms, uint64_t expires_ms)
+{
+    if (UNLIKELY(is_hashed(key->len, terms->owner_len)))
+        return claim_hashed(f, key, terms, who, now_ms, expires_ms);
+    return write_claim(f, key, terms, who, now_ms, expires_ms, 0);
+}
+
 /* RELEASE, and REVOKED with a reason behind it. */
-static uint64_t log_end(struct belay_fleet *f, const struct tenure *who,
-                        uint64_t now_ms, uint32_t reason)
+static inline uint64_t write_end(struct belay_fleet *f, const struct tenure *who,
+                                 uint64_t now_ms, uint32_t reason, const au64 *subject,
+                                 size_t len, uint8_t flags)
 {
     const struct entry *e = &f->entries[who->entry];
     uint64_t lens = atomic_load_explicit(&e->lens, memory_order_relaxed);
-    size_t len = lens & 0xffff;
-    bool hashed = is_hashed(len, who->owner_len);
-    char digits[HASH_DIGITS + 1];
-    const au64 *text = e->text;
-
-    if (UNLIKELY(hashed)) {
-        uint64_t digest = atomic_load_explicit(&e->digest, memory_order_relaxed);
-        (void)snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)digest);
-        len = HASH_DIGITS;
-    } else if (UNLIKELY(len > TEXT_INLINE)) {
-        text = arena_at(f, atomic_load_explicit(&e->ref, memory_order_relaxed), len);
-        len = text ? len : 0; /* damaged */
-    }
     struct frame_in in = {
         .ver = now_ms,
         .sig = atomic_load_explicit(&e->hash, memory_order_relaxed),
         .kind = reason != 0 ? BELAY_CONTEST_FRAME_REVOKED : BELAY_CONTEST_FRAME_RELEASE,
-        .flags = hashed ? BELAY_RING_FRAME_HASHED : 0,
+        .flags = flags,
         .len = RELEASE_HEAD + len + (reason != 0 ? 1 : 0),
     };
     struct packer p = { .to = lane_begin(&f->log, &in) };
+
     pack_word(&p, claim_id_of(who->node, who->token));
     pack_tail(&p, (lens >> 16 & 0xff) | (uint64_t)len << 8, 3);
-    if (UNLIKELY(hashed))
-        pack_bytes(&p, digits, len);
-    else if (len > 0)
-        pack_words(&p, text, len);
+    pack_words(&p, subject, len);
     if (reason != 0)
         pack_tail(&p, reason, 1);
     put(&p, p.last);
     return lane_commit(&f->log);
+}
+
+/* A subject that is not in its entry or does not fit into a frame. */
+static __attribute__((noinline)) uint64_t end_long(struct belay_fleet *f,
+                                                   const struct tenure *who,
+                                                   uint64_t now_ms, uint32_t reason,
+                                                   size_t len)
+{
+    const struct entry *e = &f->entries[who->entry];
+    const au64 *text;
+    au64 words[HASH_DIGITS / 8];
+    char digits[HASH_DIGITS + 1];
+
+    if (is_hashed(len, who->owner_len)) {
+        uint64_t digest = atomic_load_explicit(&e->digest, memory_order_relaxed);
+        (void)snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)digest);
+        words_store(words, digits, HASH_DIGITS);
+        return write_end(f, who, now_ms, reason, words, HASH_DIGITS,
+                         BELAY_RING_FRAME_HASHED);
+    }
+    text = arena_at(f, atomic_load_explicit(&e->ref, memory_order_relaxed), len);
+    return write_end(f, who, now_ms, reason, text, text ? len : 0, 0); /* or damaged */
+}
+
+static uint64_t log_end(struct belay_fleet *f, const struct tenure *who,
+                        uint64_t now_ms, uint32_t reason)
+{
+    const struct entry *e = &f->entries[who->entry];
+    size_t len = atomic_load_explicit(&e->lens, memory_order_relaxed) & 0xffff;
+
+    if (UNLIKELY(len > TEXT_INLINE || is_hashed(len, who->owner_len)))
+        return end_long(f, who, now_ms, reason, len);
+    return write_end(f, who, now_ms, reason, e->text, len, 0);
 }
 
 uint64_t log_release(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms)
