@@ -10,10 +10,8 @@ static belay_rc lost(struct belay_error *err, const char *reason)
 static belay_rc check_tenure(const struct belay_fleet *f, uint32_t entry, uint64_t word,
                              struct belay_error *err)
 {
-    belay_rc rc = fleet_check(f, err);
+    belay_rc rc = fleet_check_member(f, err);
 
-    if (rc == BELAY_OK)
-        rc = fleet_check_member(f, err);
     if (rc == BELAY_OK && UNLIKELY(entry >= f->subjects || o_state(word) != O_HELD ||
                                    o_node(word) >= f->fleet_size ||
                                    o_rec(word) >= f->holds || (word & O_WAITERS) != 0))

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "fleet/layout.h"
 #include "fleet/step.h"
+#include "fleet/words.h"
 
 struct ring_geometry {
     uint32_t kind, topology, notify, capacity, payload_max, lanes, order_capacity,
@@ -69,9 +70,11 @@ struct belay_ring {
     uint64_t capacity_mask, order_mask;
     uint64_t order_shift; /* log2 of order_capacity */
     uint64_t large_mask;
-    uint64_t lane_len;     /* bytes of a lane's slots */
-    uint32_t stride, lane; /* lane: of this member */
-    uint64_t next;         /* frames of this lane so far */
+    uint64_t lane_len; /* bytes of a lane's slots */
+    uint32_t stride, payload_max;
+    uint32_t lane;    /* of this member */
+    uint64_t id_base; /* of ids of this lane */
+    uint64_t next;    /* frames of this lane so far */
     uint64_t large_next;
     struct belay_notify word; /* of rings with notify */
 };
@@ -160,8 +163,19 @@ static inline MUST_USE belay_rc fleet_check(const struct belay_fleet *f,
     }
     return BELAY_OK;
 }
-MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
-                                     struct belay_error *err);
+void fleet_refuse_observer(struct belay_error *err);
+
+static inline MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
+                                                   struct belay_error *err)
+{
+    belay_rc rc = fleet_check(f, err);
+
+    if (rc == BELAY_OK && UNLIKELY(f->is_observer)) {
+        fleet_refuse_observer(err);
+        rc = BELAY_MISUSE;
+    }
+    return rc;
+}
 
 void fleet_lock_slow(struct belay_fleet *f);
 void fleet_unlock_slow(struct belay_fleet *f);
@@ -230,12 +244,6 @@ belay_rc io_error(struct belay_error *err, const char *what);
 /* --- hash.c --- */
 
 uint64_t fleet_hash(const uint64_t key[2], uint8_t kind, const void *data, size_t len);
-
-/* --- words.c: bytes in shared words, zero behind the last --- */
-
-void words_store(au64 *to, const void *from, size_t len);
-void words_load(void *to, const au64 *from, size_t len);
-bool words_equal(const au64 *a, const void *b, size_t len);
 
 /* --- member.c --- */
 
@@ -342,8 +350,12 @@ struct frame_in {
     const void *data;
     size_t len;
 };
-/* The lane's counter of the frame.  len is at most payload_max + large_len. */
+/* The lane's counter of the frame.  len is at most payload_max, or large_len. */
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
+/* The same in two steps, for payloads that are written in place: at most payload_max bytes and
+ * a word.  Nothing else happens to the ring in between. */
+au64 *lane_begin(struct belay_ring *r, const struct frame_in *in);
+uint64_t lane_commit(struct belay_ring *r);
 
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,

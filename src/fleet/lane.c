@@ -73,32 +73,27 @@ static void order_add(struct belay_ring *r, uint64_t c)
     }
 }
 
-uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
+static inline struct slot *begin(struct belay_ring *r, const struct frame_in *in,
+                                 uint8_t flags)
 {
     uint64_t c = r->next;
     struct slot *s = slot_of(r, r->lane, c);
-    bool is_large = in->len > r->map->geo.payload_max;
-    uint64_t where = 0;
-    uint64_t id =
-        in->id != 0 ? in->id
-                    : belay_netid_make((uint8_t)r->map->geo.kind, (uint16_t)r->lane, c);
+    uint64_t id = in->id != 0 ? in->id : r->id_base | (c & BELAY_NETID_COUNTER_MAX);
 
-    if (UNLIKELY(is_large))
-        where = put_large(r, in->data, in->len);
     atomic_store_explicit(&s->seq, 2 * c + 1, memory_order_relaxed);
     fence_release();
     fleet_step(r->f, STEP_LANE_MARKED);
     atomic_store_explicit(&s->id, id, memory_order_relaxed);
     atomic_store_explicit(&s->ver, in->ver, memory_order_relaxed);
     atomic_store_explicit(&s->sig, in->sig, memory_order_relaxed);
-    atomic_store_explicit(
-        &s->meta,
-        meta_make(in, (uint8_t)(in->flags | (is_large ? BELAY_RING_FRAME_LARGE : 0))),
-        memory_order_relaxed);
-    if (UNLIKELY(is_large))
-        atomic_store_explicit(&s->data[0], where, memory_order_relaxed);
-    else
-        words_store(s->data, in->data, in->len);
+    atomic_store_explicit(&s->meta, meta_make(in, flags), memory_order_relaxed);
+    return s;
+}
+
+static inline uint64_t commit(struct belay_ring *r, struct slot *s)
+{
+    uint64_t c = r->next;
+
     fleet_step(r->f, STEP_LANE_WRITTEN);
     atomic_store_explicit(&s->seq, 2 * c + 2, memory_order_release);
     fleet_step(r->f, STEP_LANE_COMMITTED);
@@ -108,6 +103,31 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
     if (r->order)
         order_add(r, c);
     return c;
+}
+
+au64 *lane_begin(struct belay_ring *r, const struct frame_in *in)
+{
+    return begin(r, in, in->flags)->data;
+}
+
+uint64_t lane_commit(struct belay_ring *r)
+{
+    return commit(r, slot_of(r, r->lane, r->next));
+}
+
+uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
+{
+    struct slot *s;
+
+    if (UNLIKELY(in->len > r->payload_max)) {
+        uint64_t where = put_large(r, in->data, in->len);
+        s = begin(r, in, in->flags | BELAY_RING_FRAME_LARGE);
+        atomic_store_explicit(&s->data[0], where, memory_order_relaxed);
+    } else {
+        s = begin(r, in, in->flags);
+        words_store(s->data, in->data, in->len);
+    }
+    return commit(r, s);
 }
 
 /* Copies from the large area; false: it may have been overwritten. */

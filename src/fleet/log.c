@@ -7,25 +7,64 @@
 #define RELEASE_HEAD 11
 #define HASH_DIGITS 16
 
-static inline uint8_t *put_u16(uint8_t *p, uint64_t n)
-{
-    uint16_t v = (uint16_t)n;
+/* A frame is put together in a register and leaves it by whole words, straight into its slot:
+ * bytes written one by one and read back as words would cost more than all the rest. */
+struct packer {
+    au64 *to;
+    uint64_t last; /* `fill` bytes (0 to 7) of the next word */
+    uint32_t fill;
+};
 
-    memcpy(p, &v, 2); /* little-endian, as the machine is (layout.h) */
-    return p + 2;
+static inline void put(struct packer *p, uint64_t word)
+{
+    atomic_store_explicit(p->to++, word, memory_order_relaxed);
 }
 
-static inline uint8_t *put_u64(uint8_t *p, uint64_t n)
+/* Eight bytes: what is in the register stays as full as it was. */
+static inline void pack_word(struct packer *p, uint64_t word)
 {
-    memcpy(p, &n, 8);
-    return p + 8;
+    uint32_t shift = 8 * p->fill;
+
+    put(p, p->last | word << shift);
+    p->last = word >> 1 >> (63 - shift); /* by 64 when the register was empty */
 }
 
-static inline uint8_t *put_bytes(uint8_t *p, const void *data, size_t len)
+/* The low `len` (1 to 7) bytes of a word whose other bytes are zero. */
+static inline void pack_tail(struct packer *p, uint64_t word, uint32_t len)
 {
+    uint32_t shift = 8 * p->fill;
+
+    p->last |= word << shift;
+    p->fill += len;
+    if (p->fill >= 8) {
+        put(p, p->last);
+        p->last = word >> 1 >> (63 - shift);
+        p->fill -= 8;
+    }
+}
+
+static inline void pack_bytes(struct packer *p, const void *data, size_t len)
+{
+    const uint8_t *at = data;
+    uint64_t word;
+
+    for (; len >= 8; len -= 8, at += 8) {
+        memcpy(&word, at, 8);
+        pack_word(p, word);
+    }
     if (len > 0)
-        memcpy(p, data, len);
-    return p + len;
+        pack_tail(p, tail_word(at, len), (uint32_t)len);
+}
+
+/* Bytes that lie in shared words. */
+static inline void pack_words(struct packer *p, const au64 *from, size_t len)
+{
+    for (; len >= 8; len -= 8)
+        pack_word(p, atomic_load_explicit(from++, memory_order_relaxed));
+    if (len > 0) {
+        uint64_t word = atomic_load_explicit(from, memory_order_relaxed);
+        pack_tail(p, word & ((UINT64_C(1) << (8 * len)) - 1), (uint32_t)len);
+    }
 }
 
 static bool is_hashed(size_t subject_len, size_t owner_len)
@@ -52,78 +91,112 @@ uint64_t claim_id_of(uint32_t node, uint64_t token)
            (token & BELAY_NETID_COUNTER_MAX);
 }
 
-uint64_t log_claim(struct belay_fleet *f, const struct key *key,
-                   const struct belay_contest_terms *terms, const struct tenure *who,
-                   uint64_t now_ms, uint64_t expires_ms)
+static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
+                                   const struct belay_contest_terms *terms,
+                                   const struct tenure *who, uint64_t now_ms,
+                                   uint64_t expires_ms, uint8_t flags)
 {
-    uint8_t frame[BELAY_CONTEST_PAYLOAD_MAX + 8], *p = frame;
-    char digits[2][HASH_DIGITS + 1];
-    const char *subject = key->label, *owner = terms->owner;
-    size_t subject_len = key->len, owner_len = terms->owner_len;
-    bool hashed = is_hashed(subject_len, owner_len);
-
-    if (UNLIKELY(hashed)) {
-        digits_of(f, subject, subject_len, digits[0]);
-        digits_of(f, owner, owner_len, digits[1]);
-        subject = digits[0];
-        owner = digits[1];
-        subject_len = owner_len = HASH_DIGITS;
-    }
-    *p++ = key->kind;
-    p = put_u16(p, subject_len);
-    p = put_u16(p, owner_len);
-    p = put_u64(p, now_ms);
-    p = put_u64(p, expires_ms);
-    p = put_bytes(p, subject, subject_len);
-    p = put_bytes(p, owner, owner_len);
     struct frame_in in = {
         .id = claim_id_of(who->node, who->token),
         .ver = now_ms,
         .sig = key->hash,
         .kind = BELAY_CONTEST_FRAME_CLAIM,
-        .flags = hashed ? BELAY_RING_FRAME_HASHED : 0,
-        .data = frame,
-        .len = (size_t)(p - frame),
+        .flags = flags,
+        .len = CLAIM_HEAD + key->len + terms->owner_len,
     };
-    return lane_publish(&f->log, &in);
+    struct packer p = { .to = lane_begin(&f->log, &in) };
+
+    pack_tail(
+        &p, key->kind | (uint64_t)key->len << 8 | (uint64_t)terms->owner_len << 24, 5);
+    pack_word(&p, now_ms);
+    pack_word(&p, expires_ms);
+    pack_bytes(&p, key->label, key->len);
+    pack_bytes(&p, terms->owner, terms->owner_len);
+    put(&p, p.last);
+    return lane_commit(&f->log);
+}
+
+/* Labels that do not fit. */
+static __attribute__((noinline)) uint64_t
+claim_hashed(struct belay_fleet *f, const struct key *key,
+             const struct belay_contest_terms *terms, const struct tenure *who,
+             uint64_t now_ms, uint64_t expires_ms)
+{
+    char subject[HASH_DIGITS + 1], owner[HASH_DIGITS + 1];
+    struct key short_key = { subject, HASH_DIGITS, key->kind, key->hash };
+    struct belay_contest_terms short_terms = { owner, HASH_DIGITS, terms->ttl_ms };
+
+    digits_of(f, key->label, key->len, subject);
+    digits_of(f, terms->owner, terms->owner_len, owner);
+    return write_claim(f, &short_key, &short_terms, who, now_ms, expires_ms,
+                       BELAY_RING_FRAME_HASHED);
+}
+
+uint64_t log_claim(struct belay_fleet *f, const struct key *key,
+                   const struct belay_contest_terms *terms, const struct tenure *who,
+                   uint64_t now_ms, uint64_t expires_ms)
+{
+    if (UNLIKELY(is_hashed(key->len, terms->owner_len)))
+        return claim_hashed(f, key, terms, who, now_ms, expires_ms);
+    return write_claim(f, key, terms, who, now_ms, expires_ms, 0);
 }
 
 /* RELEASE, and REVOKED with a reason behind it. */
-static uint64_t log_end(struct belay_fleet *f, const struct tenure *who,
-                        uint64_t now_ms, int reason)
+static inline uint64_t write_end(struct belay_fleet *f, const struct tenure *who,
+                                 uint64_t now_ms, uint32_t reason, const au64 *subject,
+                                 size_t len, uint8_t flags)
 {
-    uint8_t frame[BELAY_CONTEST_PAYLOAD_MAX + 8], *p = frame;
     const struct entry *e = &f->entries[who->entry];
     uint64_t lens = atomic_load_explicit(&e->lens, memory_order_relaxed);
-    size_t subject_len = lens & 0xffff, got = 0;
-    bool hashed = is_hashed(subject_len, who->owner_len);
-
-    p = put_u64(p, claim_id_of(who->node, who->token));
-    *p++ = (uint8_t)(lens >> 16);
-    if (UNLIKELY(hashed)) {
-        uint64_t digest = atomic_load_explicit(&e->digest, memory_order_relaxed);
-        char digits[HASH_DIGITS + 1];
-        (void)snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)digest);
-        p = put_u16(p, HASH_DIGITS);
-        p = put_bytes(p, digits, HASH_DIGITS);
-    } else {
-        p = put_u16(p, subject_len);
-        if (entry_label(f, e, (char *)p, BELAY_CONTEST_PAYLOAD_MAX - CLAIM_HEAD, &got))
-            p += subject_len;
-        else
-            (void)put_u16(p - 2, 0);
-    }
-    if (reason != 0)
-        *p++ = (uint8_t)reason;
     struct frame_in in = {
         .ver = now_ms,
         .sig = atomic_load_explicit(&e->hash, memory_order_relaxed),
         .kind = reason != 0 ? BELAY_CONTEST_FRAME_REVOKED : BELAY_CONTEST_FRAME_RELEASE,
-        .flags = hashed ? BELAY_RING_FRAME_HASHED : 0,
-        .data = frame,
-        .len = (size_t)(p - frame),
+        .flags = flags,
+        .len = RELEASE_HEAD + len + (reason != 0 ? 1 : 0),
     };
-    return lane_publish(&f->log, &in);
+    struct packer p = { .to = lane_begin(&f->log, &in) };
+
+    pack_word(&p, claim_id_of(who->node, who->token));
+    pack_tail(&p, (lens >> 16 & 0xff) | (uint64_t)len << 8, 3);
+    pack_words(&p, subject, len);
+    if (reason != 0)
+        pack_tail(&p, reason, 1);
+    put(&p, p.last);
+    return lane_commit(&f->log);
+}
+
+/* A subject that is not in its entry or does not fit into a frame. */
+static __attribute__((noinline)) uint64_t end_long(struct belay_fleet *f,
+                                                   const struct tenure *who,
+                                                   uint64_t now_ms, uint32_t reason,
+                                                   size_t len)
+{
+    const struct entry *e = &f->entries[who->entry];
+    const au64 *text;
+    au64 words[HASH_DIGITS / 8];
+    char digits[HASH_DIGITS + 1];
+
+    if (is_hashed(len, who->owner_len)) {
+        uint64_t digest = atomic_load_explicit(&e->digest, memory_order_relaxed);
+        (void)snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)digest);
+        words_store(words, digits, HASH_DIGITS);
+        return write_end(f, who, now_ms, reason, words, HASH_DIGITS,
+                         BELAY_RING_FRAME_HASHED);
+    }
+    text = arena_at(f, atomic_load_explicit(&e->ref, memory_order_relaxed), len);
+    return write_end(f, who, now_ms, reason, text, text ? len : 0, 0); /* or damaged */
+}
+
+static uint64_t log_end(struct belay_fleet *f, const struct tenure *who,
+                        uint64_t now_ms, uint32_t reason)
+{
+    const struct entry *e = &f->entries[who->entry];
+    size_t len = atomic_load_explicit(&e->lens, memory_order_relaxed) & 0xffff;
+
+    if (UNLIKELY(len > TEXT_INLINE || is_hashed(len, who->owner_len)))
+        return end_long(f, who, now_ms, reason, len);
+    return write_end(f, who, now_ms, reason, e->text, len, 0);
 }
 
 uint64_t log_release(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms)
@@ -138,7 +211,7 @@ void log_revoked(struct belay_fleet *f, const struct tenure *who, uint64_t now_m
 {
     /* Without a token it never got as far as its CLAIM, and never will. */
     if (who->token != 0)
-        (void)log_end(f, who, now_ms, (int)reason);
+        (void)log_end(f, who, now_ms, (uint32_t)reason);
 }
 
 static uint16_t get_u16(const uint8_t *p)

@@ -23,7 +23,9 @@ void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map
         .large_mask = g->large_len > 0 ? g->large_len - 1 : 0,
         .lane_len = (uint64_t)g->capacity * g->stride,
         .stride = g->stride,
+        .payload_max = g->payload_max,
         .lane = f->node,
+        .id_base = belay_netid_make((uint8_t)g->kind, (uint16_t)f->node, 0),
         .word = { .slot = UINT32_MAX },
     };
     if (g->order_capacity > 0) {

@@ -1,4 +1,11 @@
-#include "fleet/impl.h"
+/* words.h - bytes in words of shared memory, zeros behind the last one.  Inline: a claim copies
+ * half a dozen short labels, and a call for each would be half its price. */
+#ifndef FLEET_WORDS_H
+#define FLEET_WORDS_H
+
+#include <string.h>
+
+#include "fleet/layout.h"
 
 /* The last 1 to 7 bytes as a word, zeros behind them. */
 static inline uint64_t tail_word(const uint8_t *p, size_t n)
@@ -14,7 +21,7 @@ static inline uint64_t tail_word(const uint8_t *p, size_t n)
            (uint64_t)p[n - 1] << (8 * (n - 1));
 }
 
-void words_store(au64 *to, const void *from, size_t len)
+static inline void words_store(au64 *to, const void *from, size_t len)
 {
     const uint8_t *p = from;
     uint64_t word;
@@ -27,7 +34,7 @@ void words_store(au64 *to, const void *from, size_t len)
         atomic_store_explicit(to, tail_word(p, len), memory_order_relaxed);
 }
 
-void words_load(void *to, const au64 *from, size_t len)
+static inline void words_load(void *to, const au64 *from, size_t len)
 {
     uint8_t *p = to;
     uint64_t word;
@@ -42,7 +49,7 @@ void words_load(void *to, const au64 *from, size_t len)
     }
 }
 
-bool words_equal(const au64 *a, const void *b, size_t len)
+static inline bool words_equal(const au64 *a, const void *b, size_t len)
 {
     const uint8_t *p = b;
     uint64_t word;
@@ -55,3 +62,5 @@ bool words_equal(const au64 *a, const void *b, size_t len)
     return len == 0 ||
            atomic_load_explicit(a, memory_order_relaxed) == tail_word(p, len);
 }
+
+#endif /* FLEET_WORDS_H */
