@@ -113,8 +113,7 @@ static void empty_ring(struct belay_fleet *f, struct ring_map *map)
 
     ring_bind(&r, f, map);
     for (uint32_t i = 0; i < map->geo.lanes; i++)
-        raise_to(&r.lanes[i].floor,
-                 atomic_load_explicit(&r.lanes[i].head, memory_order_acquire));
+        raise_to(&r.lanes[i].floor, lane_head(&r, i));
     raise_to(&r.shared->order_floor,
              atomic_load_explicit(&r.shared->order_head, memory_order_acquire));
     fleet_step(f, STEP_RESET_RING);

@@ -12,8 +12,8 @@ struct belay_ring_cursor {
 
 static uint64_t head_of(const struct belay_ring *r, uint32_t i)
 {
-    return atomic_load_explicit(r->order ? &r->shared->order_head : &r->lanes[i].head,
-                                memory_order_acquire);
+    return r->order ? atomic_load_explicit(&r->shared->order_head, memory_order_acquire)
+                    : lane_head(r, i);
 }
 
 static uint64_t floor_of(const struct belay_ring *r, uint32_t i)
@@ -123,11 +123,10 @@ static bool take(const struct belay_ring *r, uint32_t i, uint64_t position,
     }
 }
 
-static void poll_place(struct belay_ring_cursor *c, uint32_t i, struct sink *sink)
+static void poll_order(struct belay_ring_cursor *c, struct sink *sink)
 {
     const struct belay_ring *r = c->ring;
-    uint64_t head = head_of(r, i), next = c->next[i];
-    uint64_t room = r->order ? r->order_mask + 1 : r->capacity_mask + 1;
+    uint64_t head = head_of(r, 0), next = c->next[0], room = r->order_mask + 1;
 
     if (next > head)
         next = head; /* only a damaged segment goes back */
@@ -135,8 +134,29 @@ static void poll_place(struct belay_ring_cursor *c, uint32_t i, struct sink *sin
         sink->lost += head - room - next;
         next = head - room;
     }
-    while (next < head && take(r, i, next, sink))
+    while (next < head && take(r, 0, next, sink))
         next++;
+    c->next[0] = next;
+}
+
+/* Slots tell by themselves what is there, so that a reader that keeps up waits for one line
+ * and leaves that of the head to the writer. */
+static void poll_lane(struct belay_ring_cursor *c, uint32_t i, struct sink *sink)
+{
+    const struct belay_ring *r = c->ring;
+    uint64_t next = c->next[i], room = r->capacity_mask + 1, turns = room;
+    enum slot_look look;
+
+    while (turns-- > 0 && (look = lane_look(r, i, next)) != SLOT_NOT_YET) {
+        uint64_t head = look == SLOT_OVERTAKEN ? lane_head(r, i) : next + 1;
+        if (head - next > room && head > next) {
+            sink->lost += head - room - next;
+            next = head - room;
+        }
+        if (!take(r, i, next, sink))
+            break;
+        next++;
+    }
     c->next[i] = next;
 }
 
@@ -161,10 +181,13 @@ belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *f
         }
     }
     for (uint32_t n = 0; n < c->n && !sink.is_full; n++) {
-        poll_place(c, c->at, &sink);
+        if (c->ring->order)
+            poll_order(c, &sink);
+        else
+            poll_lane(c, c->at, &sink);
         /* A lane that is not through is where the next poll begins. */
-        if (!sink.is_full)
-            c->at = (c->at + 1) % c->n;
+        if (!sink.is_full && ++c->at == c->n)
+            c->at = 0;
     }
     c->total_lost += sink.lost;
     if (sink.is_full && sink.n == 0 && sink.lost == 0 && !is_reset && max > 0) {
@@ -188,7 +211,8 @@ static bool has_some(const struct belay_ring_cursor *c)
     if (c->epoch != epoch_of(c->ring))
         return true;
     for (uint32_t i = 0; i < c->n; i++) {
-        if (head_of(c->ring, i) != c->next[i])
+        if (c->ring->order ? head_of(c->ring, i) != c->next[i]
+                           : lane_look(c->ring, i, c->next[i]) != SLOT_NOT_YET)
             return true;
     }
     return false;

@@ -357,6 +357,12 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
 au64 *lane_begin(struct belay_ring *r, const struct frame_in *in);
 uint64_t lane_commit(struct belay_ring *r);
 
+/* How it stands with frame `seq` of a lane, by its slot alone. */
+enum slot_look { SLOT_NOT_YET, SLOT_THERE, SLOT_OVERTAKEN };
+enum slot_look lane_look(const struct belay_ring *r, uint32_t lane, uint64_t seq);
+/* Frames published: the lane's head, or one more that its writer has yet to count. */
+uint64_t lane_head(const struct belay_ring *r, uint32_t lane);
+
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
                            void *buf, size_t buf_len, struct belay_ring_frame *out);

@@ -1,6 +1,8 @@
 /* Lanes: one writer each.  The slot's seq is odd while it is written and says afterwards which
- * frame is in it; the lane's head is raised last, so a writer that dies has published nothing
- * and its successor writes the same frame again (R1).  Fences as in 2.7 of the design: the
+ * frame is in it; the lane's head is raised last.  A frame is there when its slot
+ * says so: a writer that dies before has published nothing, and its successor writes the same
+ * frame again; one that dies between slot and head has, and its successor raises the head for
+ * it before anything else (R1).  Fences as in 2.7 of the design: the
  * payload's stores stay behind the odd mark, its loads before the second look (R2, C3). */
 #include "fleet/impl.h"
 
@@ -148,17 +150,33 @@ static bool get_large(const struct belay_ring *r, uint32_t lane, uint64_t at, vo
            room;
 }
 
+uint64_t lane_head(const struct belay_ring *r, uint32_t lane)
+{
+    uint64_t head = atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire);
+
+    return lane_look(r, lane, head) == SLOT_THERE ? head + 1 : head;
+}
+
+enum slot_look lane_look(const struct belay_ring *r, uint32_t lane, uint64_t seq)
+{
+    uint64_t is =
+        atomic_load_explicit(&slot_of(r, lane, seq)->seq, memory_order_acquire);
+
+    if (is == 2 * seq + 2)
+        return SLOT_THERE;
+    return is < 2 * seq + 2 ? SLOT_NOT_YET : SLOT_OVERTAKEN;
+}
+
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
                            void *buf, size_t buf_len, struct belay_ring_frame *out)
 {
-    uint64_t head = atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire);
     const struct slot *s = slot_of(r, lane, seq);
 
-    if (seq >= head)
-        return READ_NOT_YET;
-    if (head - seq > r->capacity_mask + 1 ||
-        atomic_load_explicit(&s->seq, memory_order_acquire) != 2 * seq + 2)
-        return READ_LOST;
+    /* The slot says it itself: a reader that keeps up never touches the head's line. */
+    if (atomic_load_explicit(&s->seq, memory_order_acquire) != 2 * seq + 2)
+        return seq < atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire)
+                   ? READ_LOST
+                   : READ_NOT_YET;
     uint64_t meta = atomic_load_explicit(&s->meta, memory_order_relaxed);
     uint64_t where = atomic_load_explicit(&s->data[0], memory_order_relaxed);
     struct belay_ring_frame frame = {

@@ -34,8 +34,11 @@ void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map
         r->order_shift = (uint64_t)__builtin_ctz(g->order_capacity);
     }
     if (f->node < g->lanes) {
-        const struct lane *lane = &r->lanes[f->node];
-        r->next = atomic_load_explicit(&lane->head, memory_order_acquire);
+        struct lane *lane = &r->lanes[f->node];
+        r->next = lane_head(r, f->node);
+        /* A frame of the node's last member that it did not live to count. */
+        if (f->me && r->next != atomic_load_explicit(&lane->head, memory_order_relaxed))
+            atomic_store_explicit(&lane->head, r->next, memory_order_release);
         r->large_next =
             (atomic_load_explicit(&lane->large, memory_order_acquire) + 7) / 8 * 8;
     }
@@ -356,7 +359,7 @@ uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node)
         return atomic_load_explicit(&ring->shared->order_head, memory_order_acquire);
     if (node < 0 || (uint32_t)node >= ring->map->geo.lanes)
         return 0;
-    return atomic_load_explicit(&ring->lanes[node].head, memory_order_acquire);
+    return lane_head(ring, (uint32_t)node);
 }
 
 belay_rc belay_ring_read(struct belay_ring *ring, int32_t node, uint64_t seq, void *buf,
