@@ -352,11 +352,6 @@ struct frame_in {
 };
 /* The lane's counter of the frame.  len is at most payload_max, or large_len. */
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
-/* The same in two steps, for payloads that are written in place: at most payload_max bytes and
- * a word.  Nothing else happens to the ring in between. */
-au64 *lane_begin(struct belay_ring *r, const struct frame_in *in);
-uint64_t lane_commit(struct belay_ring *r);
-
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
                            void *buf, size_t buf_len, struct belay_ring_frame *out);
