@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "fleet/impl.h"
+#include "fleet/lane.h"
 
 struct belay_ring_cursor {
     struct belay_ring *ring;
@@ -62,9 +62,6 @@ struct sink {
     uint32_t wanted; /* length of the frame that did not fit */
     bool is_full;
 };
-
-#define SEQ_BITS 36
-#define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
 
 /* Which frame stands at `position` of the order; false: it is overwritten, or nonsense. */
 static bool resolve(const struct belay_ring *r, uint64_t position, uint32_t *out_lane,

@@ -352,14 +352,6 @@ struct frame_in {
 };
 /* The lane's counter of the frame.  len is at most payload_max, or large_len. */
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
-/* The same in two steps, for payloads that are written in place: at most payload_max bytes and
- * a word.  Nothing else happens to the ring in between. */
-au64 *lane_begin(struct belay_ring *r, const struct frame_in *in);
-uint64_t lane_commit(struct belay_ring *r);
-
-/* How it stands with frame `seq` of a lane, by its slot alone. */
-enum slot_look { SLOT_NOT_YET, SLOT_THERE, SLOT_OVERTAKEN };
-enum slot_look lane_look(const struct belay_ring *r, uint32_t lane, uint64_t seq);
 /* Frames published: the lane's head, or one more that its writer has yet to count. */
 uint64_t lane_head(const struct belay_ring *r, uint32_t lane);
 

@@ -4,24 +4,7 @@
  * frame again; one that dies between slot and head has, and its successor raises the head for
  * it before anything else (R1).  Fences as in 2.7 of the design: the
  * payload's stores stay behind the odd mark, its loads before the second look (R2, C3). */
-#include "fleet/impl.h"
-
-#define LANE_BITS 12
-#define SEQ_BITS 36
-#define SEQ_MASK ((UINT64_C(1) << SEQ_BITS) - 1)
-
-static inline struct slot *slot_of(const struct belay_ring *r, uint32_t lane,
-                                   uint64_t seq)
-{
-    uint8_t *slots = r->slots + lane * r->lane_len;
-
-    return (struct slot *)(void *)(slots + (seq & r->capacity_mask) * r->stride);
-}
-
-static inline uint64_t meta_make(const struct frame_in *in, uint8_t flags)
-{
-    return (uint64_t)in->len << 32 | (uint64_t)flags << 24 | (uint64_t)in->kind << 16;
-}
+#include "fleet/lane.h"
 
 /* Into the lane's large area, which wraps; *out is where it begins, in bytes since ever. */
 static uint64_t put_large(struct belay_ring *r, const void *data, size_t len)
@@ -45,7 +28,7 @@ static uint64_t put_large(struct belay_ring *r, const void *data, size_t len)
 
 /* Appends frame c of our lane to the order: the descriptor's CAS is the moment it happens;
  * raising the head may be left to others (F3). */
-static void order_add(struct belay_ring *r, uint64_t c)
+void lane_order(struct belay_ring *r, uint64_t c)
 {
     for (;;) {
         uint64_t h = atomic_load_explicit(&r->shared->order_head, memory_order_acquire);
@@ -75,61 +58,19 @@ static void order_add(struct belay_ring *r, uint64_t c)
     }
 }
 
-static inline struct slot *begin(struct belay_ring *r, const struct frame_in *in,
-                                 uint8_t flags)
-{
-    uint64_t c = r->next;
-    struct slot *s = slot_of(r, r->lane, c);
-    uint64_t id = in->id != 0 ? in->id : r->id_base | (c & BELAY_NETID_COUNTER_MAX);
-
-    atomic_store_explicit(&s->seq, 2 * c + 1, memory_order_relaxed);
-    fence_release();
-    fleet_step(r->f, STEP_LANE_MARKED);
-    atomic_store_explicit(&s->id, id, memory_order_relaxed);
-    atomic_store_explicit(&s->ver, in->ver, memory_order_relaxed);
-    atomic_store_explicit(&s->sig, in->sig, memory_order_relaxed);
-    atomic_store_explicit(&s->meta, meta_make(in, flags), memory_order_relaxed);
-    return s;
-}
-
-static inline uint64_t commit(struct belay_ring *r, struct slot *s)
-{
-    uint64_t c = r->next;
-
-    fleet_step(r->f, STEP_LANE_WRITTEN);
-    atomic_store_explicit(&s->seq, 2 * c + 2, memory_order_release);
-    fleet_step(r->f, STEP_LANE_COMMITTED);
-    atomic_store_explicit(&r->lanes[r->lane].head, c + 1, memory_order_release);
-    r->next = c + 1;
-    fleet_step(r->f, STEP_LANE_ADVANCED);
-    if (r->order)
-        order_add(r, c);
-    return c;
-}
-
-au64 *lane_begin(struct belay_ring *r, const struct frame_in *in)
-{
-    return begin(r, in, in->flags)->data;
-}
-
-uint64_t lane_commit(struct belay_ring *r)
-{
-    return commit(r, slot_of(r, r->lane, r->next));
-}
-
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
 {
     struct slot *s;
 
     if (UNLIKELY(in->len > r->payload_max)) {
         uint64_t where = put_large(r, in->data, in->len);
-        s = begin(r, in, in->flags | BELAY_RING_FRAME_LARGE);
+        s = lane_begin(r, in, in->flags | BELAY_RING_FRAME_LARGE);
         atomic_store_explicit(&s->data[0], where, memory_order_relaxed);
     } else {
-        s = begin(r, in, in->flags);
+        s = lane_begin(r, in, in->flags);
         words_store(s->data, in->data, in->len);
     }
-    return commit(r, s);
+    return lane_commit(r, s);
 }
 
 /* Copies from the large area; false: it may have been overwritten. */
@@ -155,16 +96,6 @@ uint64_t lane_head(const struct belay_ring *r, uint32_t lane)
     uint64_t head = atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire);
 
     return lane_look(r, lane, head) == SLOT_THERE ? head + 1 : head;
-}
-
-enum slot_look lane_look(const struct belay_ring *r, uint32_t lane, uint64_t seq)
-{
-    uint64_t is =
-        atomic_load_explicit(&slot_of(r, lane, seq)->seq, memory_order_acquire);
-
-    if (is == 2 * seq + 2)
-        return SLOT_THERE;
-    return is < 2 * seq + 2 ? SLOT_NOT_YET : SLOT_OVERTAKEN;
 }
 
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,

@@ -1,7 +1,7 @@
 /* Frames of the contest's log (K6), byte for byte those of kinds 1 and 2 that others read. */
 #include <stdio.h>
 
-#include "fleet/impl.h"
+#include "fleet/lane.h"
 
 #define CLAIM_HEAD 21
 #define RELEASE_HEAD 11
@@ -104,7 +104,8 @@ static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
         .flags = flags,
         .len = CLAIM_HEAD + key->len + terms->owner_len,
     };
-    struct packer p = { .to = lane_begin(&f->log, &in) };
+    struct slot *slot = lane_begin(&f->log, &in, in.flags);
+    struct packer p = { .to = slot->data };
 
     pack_tail(
         &p, key->kind | (uint64_t)key->len << 8 | (uint64_t)terms->owner_len << 24, 5);
@@ -113,7 +114,7 @@ static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
     pack_bytes(&p, key->label, key->len);
     pack_bytes(&p, terms->owner, terms->owner_len);
     put(&p, p.last);
-    return lane_commit(&f->log);
+    return lane_commit(&f->log, slot);
 }
 
 /* Labels that do not fit. */
@@ -155,7 +156,8 @@ static inline uint64_t write_end(struct belay_fleet *f, const struct tenure *who
         .flags = flags,
         .len = RELEASE_HEAD + len + (reason != 0 ? 1 : 0),
     };
-    struct packer p = { .to = lane_begin(&f->log, &in) };
+    struct slot *slot = lane_begin(&f->log, &in, in.flags);
+    struct packer p = { .to = slot->data };
 
     pack_word(&p, claim_id_of(who->node, who->token));
     pack_tail(&p, (lens >> 16 & 0xff) | (uint64_t)len << 8, 3);
@@ -163,7 +165,7 @@ static inline uint64_t write_end(struct belay_fleet *f, const struct tenure *who
     if (reason != 0)
         pack_tail(&p, reason, 1);
     put(&p, p.last);
-    return lane_commit(&f->log);
+    return lane_commit(&f->log, slot);
 }
 
 /* A subject that is not in its entry or does not fit into a frame. */
