@@ -303,6 +303,20 @@ static belay_rc try_key(struct belay_fleet *f, const struct key *key, uint32_t *
     return err_reason(err, BELAY_CORRUPT, "entry", "the subject's entry is damaged");
 }
 
+/* Who yields tries again, and mostly for the same subject: where it was the last time.  O is
+ * read before the label is compared and again in the end, so the entry is the subject's. */
+static inline bool yields_again(struct belay_fleet *f, const struct key *key,
+                                uint64_t now, struct belay_contest_holder *out)
+{
+    uint32_t entry = atomic_load_explicit(&f->last_yield, memory_order_relaxed);
+
+    if (entry >= f->subjects)
+        return false;
+    uint64_t o = atomic_load_explicit(&f->entries[entry].o, memory_order_acquire);
+    return is_plainly_held(f, entry, o, now) &&
+           entry_has_key(f, &f->entries[entry], key) && holder_read(f, entry, o, out);
+}
+
 static belay_rc try_subject(struct belay_fleet *f,
                             const struct belay_contest_subject *subject,
                             const struct belay_contest_terms *terms, uint64_t now,
@@ -315,12 +329,19 @@ static belay_rc try_subject(struct belay_fleet *f,
         .label = subject->label,
         .len = subject->label_len,
         .kind = subject->kind,
-        .hash = fleet_hash(f->key, subject->kind, subject->label, subject->label_len),
     };
+    if (yields_again(f, &key, now, &out->holder)) {
+        out->is_claimed = false;
+        return BELAY_OK;
+    }
     uint32_t entry = UINT32_MAX;
+    key.hash = fleet_hash(f->key, subject->kind, subject->label, subject->label_len);
     if (UNLIKELY(terms->ttl_ms == 0))
         return ask(f, &key, terms, now, out, err);
-    return try_key(f, &key, &entry, terms, now, out, err);
+    rc = try_key(f, &key, &entry, terms, now, out, err);
+    if (rc == BELAY_OK && !out->is_claimed)
+        atomic_store_explicit(&f->last_yield, entry, memory_order_relaxed);
+    return rc;
 }
 
 belay_rc contest_refuse_clock(struct belay_error *err)

@@ -133,7 +133,8 @@ struct belay_fleet {
 
     uint32_t *waiting; /* threads of this member for each word of notify */
     struct seen seen[SEEN_COUNT];
-    uint32_t hand; /* where to look for an entry to retire */
+    uint32_t hand;               /* where to look for an entry to retire */
+    _Atomic uint32_t last_yield; /* entry of the last yield; any other is as good */
 
     struct belay_clock clock;
     int64_t wall_offset_ms;  /* wall clock - monotonic, as of ... */
