@@ -13,9 +13,9 @@ belay_rc contest_check_ttl(int64_t ttl_ms, struct belay_error *err)
     return BELAY_OK;
 }
 
-static belay_rc check_terms(const struct belay_contest_subject *subject,
-                            const struct belay_contest_terms *terms,
-                            struct belay_error *err)
+static belay_rc refuse_terms(const struct belay_contest_subject *subject,
+                             const struct belay_contest_terms *terms,
+                             struct belay_error *err)
 {
     if (UNLIKELY(subject->label_len > BELAY_CONTEST_LABEL_MAX ||
                  terms->owner_len > BELAY_CONTEST_LABEL_MAX)) {
@@ -28,6 +28,18 @@ static belay_rc check_terms(const struct belay_contest_subject *subject,
         return BELAY_INVALID;
     }
     return contest_check_ttl(terms->ttl_ms, err);
+}
+
+/* The same, at the price of a few comparisons where nothing is wrong. */
+static inline belay_rc check_terms(const struct belay_contest_subject *subject,
+                                   const struct belay_contest_terms *terms,
+                                   struct belay_error *err)
+{
+    bool is_good = subject->label_len <= BELAY_CONTEST_LABEL_MAX &&
+                   terms->owner_len <= BELAY_CONTEST_LABEL_MAX && terms->ttl_ms >= 0 &&
+                   terms->ttl_ms <= TTL_MAX_MS;
+
+    return is_good ? BELAY_OK : refuse_terms(subject, terms, err);
 }
 
 uint64_t contest_deadline(const struct belay_fleet *f, uint64_t now, int64_t ttl_ms)

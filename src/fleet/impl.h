@@ -368,7 +368,11 @@ struct tenure {
     uint32_t node, entry;
     uint32_t owner_len;
 };
-uint64_t claim_id_of(uint32_t node, uint64_t token);
+static inline uint64_t claim_id_of(uint32_t node, uint64_t token)
+{
+    return (uint64_t)BELAY_CONTEST_RING_KIND << 56 | (uint64_t)node << 40 |
+           (token & BELAY_NETID_COUNTER_MAX);
+}
 uint64_t log_claim(struct belay_fleet *f, const struct key *key,
                    const struct belay_contest_terms *terms, const struct tenure *who,
                    uint64_t now_ms, uint64_t expires_ms);

@@ -85,12 +85,6 @@ static void digits_of(struct belay_fleet *f, const void *label, size_t len,
                    (unsigned long long)fleet_hash(f->key, 0, label, len));
 }
 
-uint64_t claim_id_of(uint32_t node, uint64_t token)
-{
-    return (uint64_t)BELAY_CONTEST_RING_KIND << 56 | (uint64_t)node << 40 |
-           (token & BELAY_NETID_COUNTER_MAX);
-}
-
 static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
                                    const struct belay_contest_terms *terms,
                                    const struct tenure *who, uint64_t now_ms,
