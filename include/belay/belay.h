@@ -4,11 +4,14 @@
 
 #include <belay/blob.h>
 #include <belay/budget.h>
+#include <belay/contest.h>
 #include <belay/execution.h>
+#include <belay/fleet.h>
 #include <belay/flow.h>
 #include <belay/open.h>
 #include <belay/process.h>
 #include <belay/queue.h>
+#include <belay/ring.h>
 #include <belay/session.h>
 #include <belay/waitpoint.h>
 

@@ -40,6 +40,22 @@ static void sleep_us(void *arg, int64_t us)
         continue;
 }
 
+int64_t clock_coarse_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64_t clock_wall_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 struct belay_clock clock_system(void)
 {
     return (struct belay_clock){

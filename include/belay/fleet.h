@@ -1,0 +1,275 @@
+/* fleet.h - processes of one host that know of each other through shared memory.
+ *
+ *     struct belay_fleet *f;
+ *     struct belay_fleet_options options = { .size = sizeof(options) };
+ *     if (belay_fleet_join("workers", &options, &f, &err) != BELAY_OK)
+ *         die(err.message);
+ *     ...
+ *     belay_fleet_leave(f);
+ *
+ * A fleet is a file in /dev/shm, belay-<euid>-<name>, of mode 0600, that every member maps.
+ * It appears complete or not at all and is never resized.  The same calls work on memory of
+ * the process alone (BELAY_FLEET_PRIVATE).
+ *
+ * What holds
+ *   F1  A member is one joined handle.  Its node (0 to size - 1) is given by the fleet, with
+ *       an incarnation that never repeats for that node.
+ *   F2  Who died is asked of the kernel, never guessed from time: a member that is stopped
+ *       (SIGSTOP, debugger) is alive.
+ *   F3  A member may be killed between any two instructions; whatever it leaves behind is
+ *       finished or undone by others without waiting for time.
+ *   F4  What is read from shared memory is bounded before it is used: a segment that is
+ *       damaged, foreign, truncated or older is an error.  A segment that somebody of the
+ *       same user truncates *while it is mapped* raises SIGBUS on access, as any mapped file
+ *       does; BELAY_FLEET_GUARD_SIGBUS turns that into `poisoned`.
+ *   F5  After fork() the child's copy of a handle answers `misuse`, reason "forked"; the
+ *       child joins for itself.
+ *   F6  Shared memory is a hint: an irreversible step is confirmed with a token by whoever
+ *       keeps the data (contest.h tells how).
+ *
+ * A handle may be used by many threads at once, unless it was joined with
+ * BELAY_FLEET_ONE_THREAD.  Where a call fails its outputs are as they were before.
+ * Durations are milliseconds; a timeout of BELAY_NONE waits for ever.
+ *
+ * Reasons of errors: `invalid` (name, fleet_size, empty_fleet, node_range, ttl, label,
+ * too_large, contest_frame_too_large, schema, geometry, clock, time_namespace), `misuse`
+ * (forked, observer, virtual_clock, size, thread), `unavailable` (fleet_full, io),
+ * `no_memory` (shm_full, table_full, holds, arena), `unsupported_format` (magic, abi),
+ * `corrupt` (geometry, owner, truncated), `denied` (owner, mode), `not_found`,
+ * `lease_lost` (superseded, expired, revoked, released), `lease_held` (not_owner).
+ */
+#ifndef BELAY_FLEET_H
+#define BELAY_FLEET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <belay/cancel.h>
+#include <belay/contest.h>
+#include <belay/error.h>
+#include <belay/options.h>
+#include <belay/ring.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* --- joining --------------------------------------------------------------------- */
+
+enum belay_fleet_flag {
+    BELAY_FLEET_PRIVATE = 1,       /* memory of this process; others join beside it */
+    BELAY_FLEET_VIRTUAL_CLOCK = 2, /* contests take `now` from the caller; for tests */
+    BELAY_FLEET_ONE_THREAD = 4, /* the caller never uses the handle from two at once */
+    BELAY_FLEET_MUST_EXIST = 8, /* not_found instead of creating */
+    BELAY_FLEET_NODE = 16,      /* `node` is wanted, if it is free */
+    BELAY_FLEET_GUARD_SIGBUS = 32, /* see F4; installs a handler for SIGBUS once */
+};
+
+/* Zero it, set size.  What is 0 has its default.  The geometry counts for whoever creates
+ * the segment; others find it there. */
+struct belay_fleet_options {
+    uint32_t size;  /* sizeof(struct belay_fleet_options) */
+    uint32_t flags; /* enum belay_fleet_flag */
+    int32_t
+        fleet_size;   /* members at once, 1 to 1024; default 64; BELAY_NONE: an error */
+    int32_t subjects; /* of contests at once, power of two to 2^18; default 4096 */
+    int32_t holds;    /* subjects held by a member at once, 1 to 1023; default 128 */
+    int32_t log_capacity; /* frames of the contest log a member keeps; default 256 */
+    int32_t words;        /* of notify, 1 to 1024; default 64 */
+    int32_t node;         /* with BELAY_FLEET_NODE */
+    int64_t arena_len;    /* bytes for labels too long for a frame; default 256 KiB */
+    uint64_t token_floor; /* tokens of a new segment are above this, too */
+    const char *dir;      /* NULL: /dev/shm */
+    const char *label;    /* of this member, for observers; cut at 31 bytes */
+    struct belay_clock clock; /* wall_ms for display; all NULL: the system's */
+};
+
+struct belay_fleet;
+
+/* Joins the fleet, creating its segment when there is none.
+ *
+ *   invalid             name is not [a-z0-9][a-z0-9_-]{0,62}, or an option is out of range
+ *   not_found           BELAY_FLEET_MUST_EXIST and there is none
+ *   unavailable         every node is taken by a living member (fleet_full), or the system
+ *                       refused (io)
+ *   no_memory           no room in dir (shm_full)
+ *   unsupported_format  the segment is no fleet (magic) or of another version (abi)
+ *   corrupt             the segment breaks its own rules
+ *   denied              it belongs to somebody else, or others may open it */
+BELAY_API BELAY_MUST_USE belay_rc
+belay_fleet_join(const char *name, const struct belay_fleet_options *options,
+                 struct belay_fleet **out, struct belay_error *err);
+
+/* Another member over the same segment, whatever `f` is: how threads become members of
+ * their own, and the only way to a second member of a private fleet.  Of the options only
+ * flags ONE_THREAD and NODE, node, label and clock count; NULL is none of them. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_join_beside(
+    struct belay_fleet *f, const struct belay_fleet_options *options,
+    struct belay_fleet **out, struct belay_error *err);
+
+/* Maps an existing fleet read-only.  Calls that would write answer `misuse`, "observer". */
+BELAY_API BELAY_MUST_USE belay_rc
+belay_fleet_observe(const char *name, const struct belay_fleet_options *options,
+                    struct belay_fleet **out, struct belay_error *err);
+
+/* Gives up what the member still holds and frees the handle with its rings and cursors.
+ * No call may be using it.  Takes NULL.  In a forked child it frees nothing. */
+BELAY_API void belay_fleet_leave(struct belay_fleet *f);
+
+/* Takes every contest from its holder, empties every ring and raises the fleet's epoch;
+ * cursors are told.  Tokens and generations go on from where they were.  For
+ * administrators. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_reset(struct belay_fleet *f,
+                                                    struct belay_error *err);
+
+/* Removes the segments of a fleet whose members are all gone; `lease_held` while one lives.
+ * options: dir alone counts; may be NULL. */
+BELAY_API BELAY_MUST_USE belay_rc
+belay_fleet_remove(const char *name, const struct belay_fleet_options *options,
+                   struct belay_error *err);
+
+struct belay_fleet_status {
+    uint32_t size;      /* set by the caller */
+    uint32_t epoch;     /* raised by reset, from 1 */
+    uint64_t fleet_id;  /* of this segment; another one has another */
+    uint64_t token;     /* the last one given */
+    int32_t fleet_size; /* nodes */
+    int32_t members;    /* of them taken by living members */
+    int32_t subjects, subjects_used;
+    int32_t node; /* of this handle; -1 for an observer */
+    bool is_shared, is_virtual_clock;
+    uint64_t incarnation;
+    uint64_t segment_len;
+};
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_status(struct belay_fleet *f,
+                                                     struct belay_fleet_status *out,
+                                                     struct belay_error *err);
+
+/* --- members --------------------------------------------------------------------- */
+
+enum belay_life {
+    BELAY_LIFE_UNKNOWN = 0, /* nothing on this host can tell */
+    BELAY_LIFE_ALIVE,       /* running or stopped */
+    BELAY_LIFE_DEAD,        /* the kernel says so; it will never run again */
+};
+
+/* Who a process is, so that others can ask whether it is still there; all of it is plain
+ * text and numbers to be kept with a lease.  `member` is empty for a process that is in no
+ * fleet. */
+struct belay_identity {
+    uint32_t size;
+    int32_t pid;
+    int64_t process_start; /* clock ticks after boot, /proc/PID/stat field 22 */
+    char host[40];         /* machine id; may be empty */
+    char boot[40];         /* boot id */
+    char member[72];       /* fleet id, node, incarnation, pid namespace: opaque */
+};
+
+/* Of this process as member of f; f may be NULL. */
+BELAY_API BELAY_MUST_USE belay_rc belay_identity_get(struct belay_fleet *f,
+                                                     struct belay_identity *out,
+                                                     struct belay_error *err);
+
+/* Alive or dead, as the kernel says at the time of the call.  `f` may be NULL or another
+ * fleet; then only pid and process_start can tell, within one boot and pid namespace.
+ * Another boot is `unknown`: machine ids are copied too often to prove anything. */
+BELAY_API enum belay_life belay_fleet_member_is_dead(struct belay_fleet *f,
+                                                     const struct belay_identity *who);
+
+/* Waits until `who` is dead: BELAY_OK, or `timeout`, or `cancelled` (within 50 ms), or
+ * `invalid` when nothing here can tell. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_wait_death(
+    struct belay_fleet *f, const struct belay_identity *who, int64_t timeout_ms,
+    struct belay_cancel *cancel, struct belay_error *err);
+
+/* A descriptor of the caller's (close it) that becomes readable when the process ends, for
+ * a poll or epoll of their own.  `not_found`: it has ended; `invalid`: of another boot or
+ * pid namespace. */
+BELAY_API BELAY_MUST_USE belay_rc belay_identity_pidfd(const struct belay_identity *who,
+                                                       int *out_fd,
+                                                       struct belay_error *err);
+
+struct belay_fleet_member {
+    int32_t node;
+    int32_t life; /* enum belay_life, confirmed */
+    uint64_t incarnation;
+    int32_t pid;
+    int64_t process_start;
+    int64_t heartbeat_age_ms; /* -1: it never beat */
+    uint64_t holds;           /* contests it holds now */
+    char label[32];
+};
+
+/* Up to `max` members that joined and did not leave, dead ones included while nobody has
+ * swept them; *out_n is how many. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_members(struct belay_fleet *f,
+                                                      struct belay_fleet_member *out,
+                                                      size_t max, size_t *out_n,
+                                                      struct belay_error *err);
+
+/* Frees what dead members left: contests they held, nodes.  Others do it too when they need
+ * it; calling it is never wrong.  *out_swept (may be NULL): members freed. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_sweep(struct belay_fleet *f,
+                                                    size_t *out_swept,
+                                                    struct belay_error *err);
+
+/* Marks this member as of now. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beat(struct belay_fleet *f,
+                                                   struct belay_error *err);
+
+/* --- wake-ups -------------------------------------------------------------------- */
+
+/* A named word of the fleet: whoever waits on it is woken when somebody notifies.  Names are
+ * 1 to 255 bytes; words are never given back. */
+struct belay_notify {
+    uint32_t slot; /* read-only */
+};
+BELAY_API BELAY_MUST_USE belay_rc belay_notify_open(struct belay_fleet *f,
+                                                    const char *name,
+                                                    struct belay_notify *out,
+                                                    struct belay_error *err);
+
+/* Raises the word; a system call only when somebody waits. */
+BELAY_API BELAY_MUST_USE belay_rc belay_notify_post(struct belay_fleet *f,
+                                                    struct belay_notify word,
+                                                    struct belay_error *err);
+
+/* The word's value now: read it, look at what is being waited for, then wait with it. */
+BELAY_API uint32_t belay_notify_value(struct belay_fleet *f, struct belay_notify word);
+
+/* Waits until the word differs from `seen`; *out is its value then.  A post between the
+ * reading of `seen` and the wait is not lost.  `timeout`, `cancelled` (within 50 ms). */
+BELAY_API BELAY_MUST_USE belay_rc belay_notify_wait(
+    struct belay_fleet *f, struct belay_notify word, uint32_t seen, int64_t timeout_ms,
+    struct belay_cancel *cancel, uint32_t *out, struct belay_error *err);
+
+/* --- ids ------------------------------------------------------------------------- */
+
+/* A NetId64: kind 8 bits, node 16 bits, counter 40 bits, from the top; ordered as a number. */
+#define BELAY_NETID_COUNTER_MAX ((UINT64_C(1) << 40) - 1)
+
+/* The counter is cut to 40 bits. */
+BELAY_API uint64_t belay_netid_make(uint8_t kind, uint16_t node, uint64_t counter);
+BELAY_API uint8_t belay_netid_kind(uint64_t id);
+BELAY_API uint16_t belay_netid_node(uint64_t id);
+BELAY_API uint64_t belay_netid_counter(uint64_t id);
+
+/* "kind:node:counter" in decimal, and the same with " 0x" and 16 upper-case hex digits. */
+#define BELAY_NETID_TEXT_MAX 24
+#define BELAY_NETID_DEBUG_MAX 44
+BELAY_API void belay_netid_print(uint64_t id, char out[BELAY_NETID_TEXT_MAX]);
+BELAY_API void belay_netid_debug(uint64_t id, char out[BELAY_NETID_DEBUG_MAX]);
+
+/* "0x" and hex digits, or three decimals with colons, the counter cut to 40 bits;
+ * anything else is false and leaves *out alone. */
+BELAY_API bool belay_netid_parse(const char *text, uint64_t *out);
+
+/* Big-endian, as ids travel outside of contest frames. */
+BELAY_API void belay_netid_bytes(uint64_t id, uint8_t out[8]);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_FLEET_H */

@@ -1,0 +1,147 @@
+/* ring.h - frames that members of a fleet publish and anybody in it reads.
+ *
+ * A ring belongs to a kind (0 to 255) of a fleet.  Every member writes a lane of its own, so
+ * that no two ever write the same memory; an ordered ring has, besides, one index that gives
+ * all frames one order.  Writers never wait.  Readers keep their own cursors; one that is too
+ * slow or came too late is told exactly how many frames it has lost.
+ *
+ *   R1  A frame is visible whole or not at all; its writer may die anywhere.
+ *   R2  A frame that is read is the one that was published: nothing torn is returned.
+ *   R3  frames returned + frames lost = frames published, for each lane or for the order.
+ *   R4  A ring has one spec: who opens the kind with another is refused (invalid, schema).
+ */
+#ifndef BELAY_RING_H
+#define BELAY_RING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <belay/cancel.h>
+#include <belay/error.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct belay_fleet;
+
+enum belay_topology {
+    BELAY_RING_LANES = 1,   /* in order for each member */
+    BELAY_RING_ORDERED = 2, /* in one order for all */
+};
+
+struct belay_ring_spec {
+    uint32_t size;       /* sizeof(struct belay_ring_spec) */
+    uint8_t kind;        /* 222 is the contest's */
+    uint8_t topology;    /* enum belay_topology; 0: lanes */
+    uint8_t notify;      /* 1: belay_ring_wait works; costs a fence for each publish */
+    uint8_t reserved;    /* 0 */
+    int32_t capacity;    /* frames of a lane, power of two to 2^20; 0: 1024 */
+    int32_t payload_max; /* bytes of a frame in its slot, to 65536; 0: 256 */
+    int64_t large_len; /* bytes a lane keeps for payloads over payload_max, power of two
+                             to 2^28; 0: none */
+    int32_t order_capacity; /* frames of the order, power of two; 0: 4 * capacity */
+    uint64_t schema;        /* what the payload means; the same for all */
+    const char *name;       /* 1 to 63 bytes; the same for all */
+};
+
+struct belay_ring;
+
+/* Opens the kind, creating it when it is not there yet.  The ring lives until the handle
+ * leaves; opening again gives the same. */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_open(struct belay_fleet *f,
+                                                  const struct belay_ring_spec *spec,
+                                                  struct belay_ring **out,
+                                                  struct belay_error *err);
+
+/* Opens a kind as it is; `not_found` when nobody created it. */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_attach(struct belay_fleet *f, uint8_t kind,
+                                                    struct belay_ring **out,
+                                                    struct belay_error *err);
+
+/* The spec of an open ring; name points into the ring. */
+BELAY_API void belay_ring_spec_get(const struct belay_ring *ring,
+                                   struct belay_ring_spec *out);
+
+enum belay_ring_frame_flag {
+    BELAY_RING_FRAME_LARGE = 1,  /* was longer than payload_max */
+    BELAY_RING_FRAME_HASHED = 2, /* contest.h */
+};
+
+struct belay_ring_frame {
+    uint64_t
+        id; /* NetId64: kind, node, low 40 bits of seq; a claim's id in the contest log */
+    uint64_t seq;      /* in its lane, from 0, never reused */
+    uint64_t position; /* in the order; as seq in a ring of lanes */
+    uint64_t ver;      /* the publisher's */
+    uint64_t sig;      /* the publisher's, for filters */
+    int32_t node;
+    uint8_t kind;  /* the publisher's; 0 is neutral */
+    uint8_t flags; /* enum belay_ring_frame_flag */
+    uint32_t len;
+    const void *data;
+};
+
+/* Publishes kind, ver, sig, data and len of `frame`; *out_id (may be NULL) is its id.
+ *   invalid  too_large: over payload_max and large_len (expected: what fits) */
+BELAY_API BELAY_MUST_USE belay_rc
+belay_ring_publish(struct belay_ring *ring, const struct belay_ring_frame *frame,
+                   uint64_t *out_id, struct belay_error *err);
+
+/* Frames published so far: of the order, or of one lane of a ring of lanes. */
+BELAY_API uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node);
+
+/* One frame by its id's lane and counter, into buf.  `not_found`: overwritten, or not there
+ * yet, or of another kind. */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_read(struct belay_ring *ring, int32_t node,
+                                                  uint64_t seq, void *buf,
+                                                  size_t buf_len,
+                                                  struct belay_ring_frame *out,
+                                                  struct belay_error *err);
+
+enum belay_ring_from {
+    BELAY_RING_START =
+        0, /* everything since the last reset; what is gone counts as lost */
+    BELAY_RING_HEAD = 1, /* what comes from now on */
+};
+
+struct belay_ring_cursor;
+
+/* A place in a ring, for one thread at a time. */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_cursor_open(struct belay_ring *ring,
+                                                         enum belay_ring_from from,
+                                                         struct belay_ring_cursor **out,
+                                                         struct belay_error *err);
+BELAY_API void belay_ring_cursor_close(struct belay_ring_cursor *c);
+
+struct belay_ring_poll {
+    size_t n_frames;
+    uint64_t lost; /* frames between the cursor's old and new place that are not among
+                           those returned */
+    uint64_t total_lost; /* since the cursor was opened */
+    bool is_reset; /* the fleet was reset since the last poll; frames before it are not
+                      counted as lost */
+    bool is_more;  /* frames or buf were full */
+};
+
+/* Up to `max` frames in order from the cursor; their data in buf, aligned to 8.
+ *   out_of_range  the next frame alone does not fit into buf (expected: its length); the
+ *                 cursor stays */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_poll(struct belay_ring_cursor *c,
+                                                  struct belay_ring_frame *frames,
+                                                  size_t max, void *buf, size_t buf_len,
+                                                  struct belay_ring_poll *out,
+                                                  struct belay_error *err);
+
+/* Waits until there is something to poll; in a ring of `notify` alone. */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_wait(struct belay_ring_cursor *c,
+                                                  int64_t timeout_ms,
+                                                  struct belay_cancel *cancel,
+                                                  struct belay_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* BELAY_RING_H */
