@@ -16,6 +16,7 @@ struct claiming {
     struct bytes owner, principal;
     size_t max;
     char lease_id[LEASE_ID_HEX + 1];
+    int64_t from; /* where the first batch was when it was last looked at: a hint */
 
     /* Of one run of the body. */
     struct inbox in;
@@ -42,7 +43,11 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Everything that a claim usually needs, in one round trip. */
+static belay_rc scan_ready(struct txn *t, const struct claiming *c,
+                           const struct hit *after, size_t limit, struct hits *out);
+
+/* Everything that a claim usually needs, in one round trip.  What was removed before the first
+ * batch may still be in a store's way, so it begins there, where that is known. */
 static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
                      struct hits *ready)
 {
@@ -50,10 +55,15 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
     const struct fetch fetch = { &row_batch, &session };
     const struct row_want wants[] = { { &row_inbox, &session }, { &row_epoch, NULL } };
     const struct row *rows[COUNT_OF(wants)];
+    const struct row *known;
     struct hits hits[2];
     belay_rc rc = txn_now(t, &c->now_ms);
+    if (rc == BELAY_OK)
+        rc = txn_known(t, &row_inbox, &session, &known);
     if (rc)
         return rc;
+    if (known)
+        c->from = row_i64(known, INBOX_FIRST_SEQ, 0);
 
     const struct scan scans[] = { { .indexes = &c->in.due,
                                     .n_indexes = 1,
@@ -63,6 +73,7 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
                                     .n_fetch = 1 },
                                   { .indexes = &c->in.ready,
                                     .n_indexes = 1,
+                                    .min_rank = c->from,
                                     .max_rank = RANK_MAX,
                                     .limit = least(c->max, FIRST_PAGE),
                                     .fetch = &fetch,
@@ -72,7 +83,11 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
         return rc;
     *due = hits[0];
     *ready = hits[1];
-    return inbox_get(t, &c->in);
+    rc = inbox_get(t, &c->in);
+    bool missed = rc == BELAY_OK && c->in.first_seq < c->from; /* an inbox made anew */
+    if (rc == BELAY_OK)
+        c->from = c->in.first_seq;
+    return missed ? scan_ready(t, c, NULL, least(c->max, FIRST_PAGE), ready) : rc;
 }
 
 /* Ready batches behind a place; from the beginning when `after` is NULL. */
@@ -84,6 +99,7 @@ static belay_rc scan_ready(struct txn *t, const struct claiming *c,
     struct scan_cursor cursor = { .index = c->in.ready };
     struct scan scan = { .indexes = &c->in.ready,
                          .n_indexes = 1,
+                         .min_rank = c->in.first_seq,
                          .max_rank = RANK_MAX,
                          .limit = limit,
                          .fetch = &fetch,
