@@ -285,8 +285,8 @@ static void removed_whole(struct world *w)
     (void)enroll(w,
                  (struct belay_registration){ .event_types = "[{\"name\":\"new\"}]" });
     EQ(w,
-       note(w, (struct belay_event_draft){ .event_type = "new", .replay_key = "k" })
-           ->sequence,
+       note_seq(w,
+                (struct belay_event_draft){ .event_type = "new", .replay_key = "k" }),
        1);
     w->use = w->a;
     WHY(w,
@@ -295,7 +295,7 @@ static void removed_whole(struct world *w)
                                              .payload = "{\"line\":\"x\"}" },
                  NULL),
         BELAY_INVALID, "undeclared");
-    EQ(w, note(w, (struct belay_event_draft){ .event_type = "new" })->sequence, 2);
+    EQ(w, note_seq(w, (struct belay_event_draft){ .event_type = "new" }), 2);
 }
 
 static const struct noun_case cases[] = {
