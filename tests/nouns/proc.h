@@ -32,6 +32,8 @@ belay_rc note_try(struct world *w, struct belay_event_draft d,
                   struct belay_appended *out);
 /* The event; NULL when it failed. */
 const struct belay_process_event *note(struct world *w, struct belay_event_draft d);
+/* Its sequence; -1 when it failed. */
+int64_t note_seq(struct world *w, struct belay_event_draft d);
 /* {"line":text} of producer.line to process `id`. */
 int64_t line(struct world *w, const char *id, const char *what);
 /* producer.wake with {"text":what} for a session. */

@@ -4,7 +4,7 @@
 
 static void tier(struct world *w)
 {
-    const char *name = belay_durability_name(belay_durability(w->use));
+    const char *name = belay_durability_name((int)belay_durability(w->use));
 
     OK(w, strcmp(name, "inline") == 0 || strcmp(name, "durable") == 0 ||
               strcmp(name, "relaxed") == 0);

@@ -68,6 +68,13 @@ const struct belay_process_event *note(struct world *w, struct belay_event_draft
     return RC(w, note_try(w, d, &out), BELAY_OK) ? out.event : NULL;
 }
 
+int64_t note_seq(struct world *w, struct belay_event_draft d)
+{
+    const struct belay_process_event *e = note(w, d);
+
+    return e ? e->sequence : -1;
+}
+
 int64_t line(struct world *w, const char *id, const char *what)
 {
     const struct belay_process_event *e = note(
