@@ -396,6 +396,30 @@ static void who_is_dead_is_known_and_told(struct tap *t)
     done(t, f);
 }
 
+static void signs_of_life_are_counted(struct tap *t)
+{
+    struct belay_fleet *f = fleet(), *g = must_join_beside(f), *h = must_join_beside(f);
+    struct belay_fleet_beats beats = { .size = sizeof(beats) };
+    struct belay_fleet_member members[8];
+    size_t n = 0;
+
+    TAP_EQ(t, belay_fleet_beat(f, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_beats(g, 1000, &beats, NULL), BELAY_OK);
+    TAP_OK(t, beats.fresh == 1 && beats.stale == 2 && beats.missing == 5);
+    fleet_abandon(h);
+    nap(40);
+    TAP_EQ(t, belay_fleet_beat(g, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_beats(g, 20, &beats, NULL), BELAY_OK);
+    TAP_OK(t, beats.fresh == 1 && beats.stale == 1 && beats.dead == 1);
+    TAP_EQ(t, beats.missing, 5);
+    TAP_EQ(t, belay_fleet_members(g, members, 8, &n, NULL), BELAY_OK);
+    TAP_OK(t, n == 3 && members[0].heartbeat_age_ms >= 20);
+    TAP_EQ(t, members[2].life, BELAY_LIFE_DEAD);
+    TAP_EQ(t, members[2].heartbeat_age_ms, -1);
+    belay_fleet_leave(g);
+    done(t, f);
+}
+
 static void who_left_is_not_dead(struct tap *t)
 {
     struct belay_fleet *f = fleet(), *g = must_join_beside(f);
@@ -512,6 +536,7 @@ int main(int argc, char **argv)
         { "a member that became another program is dead",
           a_member_that_became_another_program_is_dead },
         { "who is dead is known, and told", who_is_dead_is_known_and_told },
+        { "signs of life are counted", signs_of_life_are_counted },
         { "who left is not dead", who_left_is_not_dead },
         { "a waiter is woken by a release", a_waiter_is_woken_by_a_release },
         { "a wait ends in time, or when cancelled",
