@@ -21,7 +21,8 @@
  *   F4  What is read from shared memory is bounded before it is used: a segment that is
  *       damaged, foreign, truncated or older is an error.  A segment that somebody of the
  *       same user truncates *while it is mapped* raises SIGBUS on access, as any mapped file
- *       does; BELAY_FLEET_GUARD_SIGBUS turns that into `poisoned`.
+ *       does; with BELAY_FLEET_GUARD_SIGBUS zeros are found there instead, and
+ *       belay_fleet_status says `corrupt`, reason "truncated".
  *   F5  After fork() the child's copy of a handle answers `misuse`, reason "forked"; the
  *       child joins for itself.
  *   F6  Shared memory is a hint: an irreversible step is confirmed with a token by whoever
@@ -155,8 +156,7 @@ enum belay_life {
 };
 
 /* Who a process is, so that others can ask whether it is still there; all of it is plain
- * text and numbers to be kept with a lease.  `member` is empty for a process that is in no
- * fleet. */
+ * text and numbers to be kept with a lease. */
 struct belay_identity {
     uint32_t size;
     int32_t pid;

@@ -30,7 +30,8 @@ belay_rc belay_fleet_event_publish(struct belay_fleet *f, const char *topic,
     belay_rc rc = fleet_check_member(f, err);
     if (rc != BELAY_OK)
         return rc;
-    size_t topic_len = topic ? strlen(topic) : 0;
+    struct bytes name = topic ? bytes_str(topic) : bytes_of(NULL, 0);
+    size_t topic_len = name.len;
     if (topic_len > BELAY_FLEET_EVENT_MAX || len > BELAY_FLEET_EVENT_MAX - topic_len) {
         rc = err_reason(err, BELAY_INVALID, "too_large",
                         "an event of %zu bytes of topic and %zu of data", topic_len,
@@ -47,12 +48,12 @@ belay_rc belay_fleet_event_publish(struct belay_fleet *f, const char *topic,
     memcpy(frame, lens, 4);
     memcpy(frame + 4, &now_ms, 8);
     if (topic_len > 0)
-        memcpy(frame + EVENT_HEAD, topic, topic_len);
+        memcpy(frame + EVENT_HEAD, name.ptr, name.len);
     if (len > 0)
         memcpy(frame + EVENT_HEAD + topic_len, data, len);
     struct belay_ring_frame in = {
         .ver = (uint64_t)now_ms,
-        .sig = fleet_hash(f->key, 2, topic, topic_len),
+        .sig = fleet_hash(f->key, 2, name.ptr, name.len),
         .kind = FRAME_EVENT,
         .data = frame,
         .len = (uint32_t)(EVENT_HEAD + topic_len + len),
