@@ -164,7 +164,11 @@ static bool fails_read_only(const char *name)
         if (belay_fleet_join(name, &o, &f, &err) || run_failed(f, 10) <= 0 ||
             mprotect(f->space->base, f->space->geo.total_len, PROT_READ))
             _exit(3);
-        _exit(run_failed(f, 10000) > 0 ? 0 : 4);
+        bool failed = run_failed(f, 10000) > 0;
+        /* Writable again: the kernel marks the keeper's word when the process ends. */
+        if (mprotect(f->space->base, f->space->geo.total_len, PROT_READ | PROT_WRITE))
+            _exit(5);
+        _exit(failed ? 0 : 4);
     }
     return waitpid(child, &status, 0) == child && status == 0;
 }
@@ -244,7 +248,9 @@ int main(int argc, char **argv)
     belay_fleet_leave(s.loser);
     belay_fleet_leave(s.one);
     belay_fleet_leave(s.f);
-    if (belay_fleet_remove(name, NULL, &err) != BELAY_OK)
+    if (belay_fleet_remove(name, NULL, &err) != BELAY_OK) {
+        (void)fprintf(stderr, "fleet.claim: %s\n", err.message);
         code = 1;
+    }
     return code;
 }

@@ -36,9 +36,10 @@ static uintptr_t hex(const char **p)
 /* "/belay-<euid>-...", or private memory. */
 static bool is_fleet(const char *line)
 {
-    const char *at = strstr(line, "/belay-");
+    const char *at = strrchr(line, '/'); /* the folder may be called so, too */
 
-    return (at && at[7] >= '0' && at[7] <= '9') || strstr(line, "memfd:belay-fleet");
+    return (at && strncmp(at, "/belay-", 7) == 0 && at[7] >= '0' && at[7] <= '9') ||
+           strstr(line, "memfd:belay-fleet");
 }
 
 /* Whether a line of the table is of a fleet's segment and has the address. */

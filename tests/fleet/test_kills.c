@@ -38,7 +38,8 @@ struct scene {
     struct belay_contest_claim own;
     struct belay_ring *rings[2];
     struct belay_ring_cursor *cursors[2];
-    uint64_t got[16]; /* frames of each lane of the first ring */
+    uint64_t got[16],
+        last[16]; /* frames of each lane of the first ring; the last one */
     struct replay replay;
     uint64_t token;
     char long_label[400];
@@ -113,12 +114,6 @@ static bool claim_new(struct scene *s, struct victim *v)
     return try_claim(v->f, s->fresh, "victim", HOUR_MS, &v->claim);
 }
 
-static bool claim_known(struct scene *s, struct victim *v)
-{
-    (void)s;
-    return try_claim(v->f, "known", "victim", HOUR_MS, &v->claim);
-}
-
 static bool claim_long(struct scene *s, struct victim *v)
 {
     return try_claim(v->f, s->long_label, s->long_label, HOUR_MS, &v->claim);
@@ -187,8 +182,10 @@ static bool use_rings(struct scene *s, struct victim *v)
 
 static bool publish_lane(struct scene *s, struct victim *v)
 {
-    (void)s;
-    return publish(v->rings[0], 1, FRAME_WORDS) && publish(v->rings[0], 2, FRAME_WORDS);
+    uint64_t first = (uint64_t)s->victims << 8 | 1;
+
+    return publish(v->rings[0], first, FRAME_WORDS) &&
+           publish(v->rings[0], first + 1, FRAME_WORDS);
 }
 
 static bool publish_large(struct scene *s, struct victim *v)
@@ -304,6 +301,15 @@ struct operation {
 
 /* --- the survivor ---------------------------------------------------------------------- */
 
+/* R3: a victim's second frame comes behind its first one, whoever had the node before. */
+static void count(struct scene *s, int32_t node, uint64_t value)
+{
+    s->got[node]++;
+    if (value >> 8 != 0 && (value & 255) > 1)
+        TAP_OK(s->t, value == s->last[node] + 1);
+    s->last[node] = value;
+}
+
 static bool drain(struct scene *s, struct belay_ring_cursor *c)
 {
     struct belay_ring_frame frames[32];
@@ -319,9 +325,9 @@ static bool drain(struct scene *s, struct belay_ring_cursor *c)
         }
         TAP_EQ(s->t, poll.lost, 0);
         for (size_t i = 0; i < poll.n_frames; i++, n++) {
-            if (c == s->cursors[0])
-                s->got[frames[i].node]++;
             const uint64_t *data = frames[i].data;
+            if (c == s->cursors[0])
+                count(s, frames[i].node, data[0]);
             for (uint32_t w = 1; w < frames[i].len / 8; w++)
                 TAP_OK(s->t, data[w] == data[0]); /* C3 */
         }
@@ -352,7 +358,6 @@ static void check_survivor(struct scene *s, bool was_reset)
     if (was_reset && !belay_contest_is_held(&s->own.guard))
         TAP_OK(s->t, try_claim(s->f, "survivor's", "survivor", HOUR_MS, &s->own));
     TAP_OK(s->t, belay_contest_is_held(&s->own.guard));
-    take_at_once(s, "known");
     take_at_once(s, "other");
     take_at_once(s, s->fresh);
     take_at_once(s, s->long_label);
@@ -443,7 +448,7 @@ static void scene_close(struct scene *s)
 static const struct operation operations[] = {
     { "join",                  NULL,           NULL,                     NULL,              3 },
     { "leave",                 NULL,           hold_other,               leave,             3 },
-    { "claim",                 NULL,           NULL,                     claim_known,       6 },
+    { "claim",                 NULL,           NULL,                     hold_other,        6 },
     { "claim of a new subject", NULL,           NULL,                    claim_new,         6 },
     { "claim with long labels", NULL,           NULL,                    claim_long,        6 },
     { "claim that retires",    NULL,           fill_table,               claim_new,         8 },

@@ -58,7 +58,7 @@ two='-DN=2 -DOPS=3'
     check 'two members, deaths, time, and the log replayed' \
         holds log $two -DKILLS=1 -DTICKS=1 -DLOG
     check 'sweeps, deaths and resets at once' \
-        holds sweep -DN=2 -DOPS=2 -DSWEEPS -DKILLS=1 -DTICKS=1 -DRESETS=1 -DLOG
+        holds sweep -DN=2 -DOPS=2 -DSWEEPS -DKILLS=1 -DTICKS=0 -DRESETS=1 -DLOG
     check 'two deaths in a row' holds deaths -DN=2 -DOPS=2 -DSWEEPS -DKILLS=2 -DTICKS=0
     check 'a tag of D that comes round makes no second holder' \
         holds wrap -DN=2 -DOPS=4 -DKILLS=0 -DTICKS=0 -DRESETS=1 -DWRAP
