@@ -183,6 +183,10 @@ static belay_rc take(struct belay_fleet *f, struct attempt *a, int reason,
     }
     uint64_t was = a->o;
     a->mine = o_make(o_next(was), f->node, a->rec, O_HELD);
+    /* D may still have the tag of 65,536 generations ago, and say `revoked` with it: then
+     * that generation is left out, or others would take ours for revoked. */
+    if (UNLIKELY(d_is_of(a->d, a->mine)))
+        a->mine = o_make(o_next(a->mine), f->node, a->rec, O_HELD);
     if (!atomic_compare_exchange_strong_explicit(
             &e->o, &was, a->mine | (was & O_WAITERS), memory_order_acq_rel,
             memory_order_acquire)) {
