@@ -49,7 +49,7 @@
 enum driver_caps {
     DRIVER_SNAPSHOT = 1 << 0,      /* all reads of one attempt are of one snapshot */
     DRIVER_LOSES_REPLIES = 1 << 1, /* commit may return unknown_outcome */
-    DRIVER_FAR = 1 << 2,           /* a read is a round trip: rows are kept (recall.h) */
+    DRIVER_FAR = 1 << 2, /* a read is a round trip: rows are kept (recall.h) */
 };
 
 /* As a program may rely on it: not at all, on disk, or less than asked for. */

@@ -120,7 +120,8 @@ struct txn {
     txn_body *body;
     void *arg;
     uint64_t seed; /* every run draws the same versions from it */
-    bool doubtful; /* a row that was thought to be new was there: look before inserting */
+    bool
+        doubtful; /* a row that was thought to be new was there: look before inserting */
 
     /* of this run of the body */
     uint64_t id;
