@@ -77,6 +77,15 @@ static struct row *own_row(struct txn *t, const struct row_type *type,
 /* Runs in which rows are inserted without looking, whatever went wrong before. */
 #define RUNS_UNSEEN 3
 
+/* Whether a row that is to be inserted is looked for before.  Where that is a round trip it
+ * takes a reason: one that was thought to be new was there. */
+static bool looks_first(const struct txn *t)
+{
+    bool is_far = (t->driver->caps & DRIVER_FAR) != 0;
+
+    return t->doubtful || t->run > (is_far ? RUNS_UNSEEN : 1);
+}
+
 /* The remembered row of an insert.  An unread row is taken to be absent; if that turns out
  * wrong the body runs again and then it is read. */
 static belay_rc absent_row(struct txn *t, const struct row_type *type,
@@ -87,7 +96,7 @@ static belay_rc absent_row(struct txn *t, const struct row_type *type,
     if (rc)
         return rc;
 
-    if (!txn_find_row(t, &ref) && (t->doubtful || t->run > RUNS_UNSEEN)) {
+    if (!txn_find_row(t, &ref) && looks_first(t)) {
         const struct row *row;
         rc = txn_get(t, type, key, &row);
         if (rc)
