@@ -176,6 +176,21 @@ static inline bool work_is_traced(const struct work *w)
     return w->on == ON_DECORATED || work_on_server(w->on);
 }
 
+/* What the calls since the last time took.  Where rows are kept (recall.h) it may be less:
+ * those who ask in vain for what they kept pay one more commit. */
+static inline void work_expect_trips(struct work *w, unsigned reads, unsigned commits)
+{
+    struct trace_counts n = trace_counts(w->driver);
+
+    if (w->driver->caps & DRIVER_FAR) {
+        TAP_OK(w->t, n.reads + n.commits <= reads + commits);
+    } else {
+        TAP_EQ(w->t, n.reads, reads);
+        TAP_EQ(w->t, n.commits, commits);
+    }
+    trace_reset(w->driver);
+}
+
 /* Closes the store and opens it again on the same driver. */
 static inline void work_reopen(struct work *w)
 {

@@ -914,15 +914,20 @@ static void a_thousand_are_one_commit(struct tap *t)
 
 /* --- round trips --- */
 
-/* Reads and commits of one submission. */
-static uint64_t trips(struct work *w, const struct belay_submission *items, size_t n,
-                      struct belay_submitted *out)
+/* Reads and commits of one submission: so many; where rows are kept it may be fewer, or one
+ * to confirm what was not asked for. */
+static void trips(struct work *w, const struct belay_submission *items, size_t n,
+                  struct belay_submitted *out, unsigned want)
 {
     trace_reset(w->driver);
     WORK_RC(w, submit(w, items, n, out), BELAY_OK);
     struct trace_counts c = trace_counts(w->driver);
+    uint64_t took = c.reads + c.commits;
     TAP_EQ(w->t, c.failures, 0);
-    return c.reads + c.commits;
+    if (w->driver->caps & DRIVER_FAR)
+        TAP_OK(w->t, took <= want + 1);
+    else
+        TAP_EQ(w->t, took, want);
 }
 
 /* A route whose name is next to that of `full` in the roster, in arg's direction. */
@@ -948,23 +953,23 @@ static void on_trips(struct work *w)
     for (int way = -1; way <= 1; way += 2)
         WORK_RC(w, work_run(w, w->space, neighbour_body, &way), BELAY_OK);
     work_process(w, full.process);
-    TAP_EQ(w->t, trips(w, &full, 1, out), 3); /* a new route */
+    trips(w, &full, 1, out, 3); /* a new route */
     struct belay_submission known = full;
     known.key = NULL;
-    TAP_EQ(w->t, trips(w, &known, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &plain, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &full, 1, out), 2); /* a duplicate */
+    trips(w, &known, 1, out, 2);
+    trips(w, &plain, 1, out, 2);
+    trips(w, &full, 1, out, 2); /* a duplicate */
     size_t len = PAYLOAD_INLINE_MAX + 1;
     struct belay_submission s = with_payload(filled(w, len, 1), len, false);
-    TAP_EQ(w->t, trips(w, &s, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &s, 1, out), 2); /* its blob is there */
+    trips(w, &s, 1, out, 2);
+    trips(w, &s, 1, out, 2); /* its blob is there */
     for (size_t i = 0; i < N; i++) {
         items[i] = i % 2 ? full : s;
         (void)snprintf(keys[i], sizeof(keys[i]), "key%zu", i);
         items[i].key = keys[i];
     }
-    TAP_EQ(w->t, trips(w, items, N, out), 2);
-    TAP_EQ(w->t, trips(w, items, N, out), 2);
+    trips(w, items, N, out, 2);
+    trips(w, items, N, out, 2);
 }
 
 static void takes_two_round_trips(struct tap *t)
