@@ -313,6 +313,7 @@ bool pis_many(const struct pcall *c);
 
 /* --- what actors do --- */
 
+unsigned pproc_pick(const struct actor *a);
 struct pscope pscope_pick(const struct op *op, unsigned n);
 struct belay_scope pscope_public(struct pscope s);
 const struct pheld *pheld_any(struct actor *a, unsigned proc, unsigned draw);

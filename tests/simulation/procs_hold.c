@@ -66,7 +66,7 @@ void op_please(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_LEASE, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_LEASE, pproc_pick(a));
     c->owner = pstr(owner);
     c->lease_ms = leases_ms[pick_of(a->op, 10, COUNT_OF(leases_ms))];
     belay_rc rc =
@@ -88,7 +88,7 @@ void op_please(struct actor *a)
 
 static void hold_some(struct actor *a, enum pcall_kind kind)
 {
-    unsigned proc = pick_of(a->op, 1, P_PROCS);
+    unsigned proc = pproc_pick(a);
     const struct pheld *held = pheld_any(a, proc, 26);
     struct belay_error err = { .code = 0 };
     struct proc_site site;

@@ -16,8 +16,8 @@ void op_pregister(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_REGISTER, pick_of(a->op, 1, P_PROCS));
-    c->variant = pick_of(a->op, 2, 4) == 0;
+    struct pcall *c = pcall_begin(a, P_REGISTER, pproc_pick(a));
+    c->variant = pick_of(a->op, 2, 3) == 0;
     c->retention_ms = retentions_ms[pick_of(a->op, 3, COUNT_OF(retentions_ms))];
     const struct belay_registration r = {
         .size = sizeof(r),
@@ -48,7 +48,7 @@ void op_pref(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_REF, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_REF, pproc_pick(a));
     c->ref = pstr(ref);
     c->lease = pick_of(a->op, 3, 2) ? pheld_any(a, c->proc, 26) : NULL;
     belay_rc rc = proc_set_ref(&site, pname(c->proc), ref,
@@ -73,13 +73,13 @@ void pdo_delete(struct actor *a, unsigned proc, bool force)
         return;
     if (rc)
         pcall_judge(c, rc, &err);
-    else if (pis_calm(c) && a->sim->procs->cur->proc[proc].there)
+    else if (pis_calm(c) && a->sim->procs->cur->proc[proc].deleting)
         violation(a->sim, "D1", "a process was removed, and something of it is there");
 }
 
 void op_pdelete(struct actor *a)
 {
-    pdo_delete(a, pick_of(a->op, 1, P_PROCS), pick_of(a->op, 2, 3) > 0);
+    pdo_delete(a, pproc_pick(a), pick_of(a->op, 2, 3) > 0);
 }
 
 static const struct exec_site *exec_site_of(struct actor *a, struct exec_site *out)
@@ -125,12 +125,12 @@ static void submit(struct actor *a)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     struct belay_submission s = { .size = sizeof(s),
-                                  .lane = pname(pick_of(a->op, 1, P_PROCS)),
+                                  .lane = pname(pproc_pick(a)),
                                   .kind = "k",
                                   .payload = "{}",
                                   .payload_len = 2,
                                   .payload_is_json = true,
-                                  .process = pname(pick_of(a->op, 1, P_PROCS)),
+                                  .process = pname(pproc_pick(a)),
                                   .max_reclaims = 1000 };
     struct belay_submitted out;
     struct belay_error err = { .code = 0 };
@@ -138,7 +138,7 @@ static void submit(struct actor *a)
 
     if (!exec_site_of(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_SUBMIT, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_SUBMIT, pproc_pick(a));
     belay_rc rc = exec_submit(&site, &s, 1, &arena, &out, &err);
     if (!pcall_end(c, rc))
         return;
@@ -152,7 +152,7 @@ static void submit(struct actor *a)
 static void work(struct actor *a)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    const char *lanes[] = { pname(pick_of(a->op, 1, P_PROCS)) }; /* one for each */
+    const char *lanes[] = { pname(pproc_pick(a)) }; /* one for each */
     const struct belay_claim_policy policy = { .size = sizeof(policy),
                                                .lanes = lanes,
                                                .n_lanes = 1,
@@ -178,7 +178,7 @@ static void work(struct actor *a)
                     bytes_of(works.work[0].handle.opaque, works.work[0].handle.opaque_len),
                     &opaque))
         return;
-    w->work_proc[w->n_works] = pick_of(a->op, 1, P_PROCS);
+    w->work_proc[w->n_works] = pproc_pick(a);
     w->work[w->n_works] = works.work[0].handle;
     w->work[w->n_works++].opaque = opaque.ptr;
 }
@@ -221,9 +221,9 @@ void op_pexec(struct actor *a)
 
     if (how < 2)
         submit(a);
-    if (how > 0 && how < 3 && !a->sim->running->dead && !a->sim->rule)
+    if (how < 3 && !a->sim->running->dead && !a->sim->rule)
         work(a);
-    if (how > 1 && !a->sim->running->dead && !a->sim->rule)
+    if (how != 1 && !a->sim->running->dead && !a->sim->rule)
         end_work(a);
 }
 
@@ -265,7 +265,7 @@ static belay_rc spoil_body(struct txn *t, void *arg)
 void op_pspoil(struct actor *a)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    unsigned proc = pick_of(a->op, 1, P_PROCS);
+    unsigned proc = pproc_pick(a);
     const struct pproc *p = &a->sim->procs->cur->proc[proc];
     struct belay_error err = { .code = 0 };
     struct proc_site site;

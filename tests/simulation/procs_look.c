@@ -153,7 +153,7 @@ static void look_grants(struct actor *a, unsigned proc)
 
 void op_plook(struct actor *a)
 {
-    unsigned proc = pick_of(a->op, 1, P_PROCS);
+    unsigned proc = pproc_pick(a);
 
     switch (pick_of(a->op, 2, 5)) {
     case 0:

@@ -13,6 +13,12 @@ struct belay_scope pscope_public(struct pscope s)
     return (struct belay_scope){ psession(s.session), pframe(s.frame) };
 }
 
+/* Few of them in many schedules: then much happens to each. */
+unsigned pproc_pick(const struct actor *a)
+{
+    return pick_of(a->op, 1, a->sim->swarm.n_keys);
+}
+
 /* --- grants --- */
 
 void op_pgrant(struct actor *a)
@@ -25,7 +31,7 @@ void op_pgrant(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_GRANT, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_GRANT, pproc_pick(a));
     c->scope = pscope_pick(a->op, 2);
     c->kind_text = pstr(kind);
     c->label = pstr(label);
@@ -43,7 +49,7 @@ void op_prevoke(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_REVOKE, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_REVOKE, pproc_pick(a));
     c->scope = pscope_pick(a->op, 2);
     struct belay_scope scope = pscope_public(c->scope);
     belay_rc rc = proc_revoke(&site, &scope, pname(c->proc), &revoked, &err);
@@ -136,7 +142,7 @@ void op_pforget(struct actor *a)
 void op_pack(struct actor *a)
 {
     struct procs *w = a->sim->procs;
-    unsigned proc = pick_of(a->op, 1, P_PROCS);
+    unsigned proc = pproc_pick(a);
     struct belay_error err = { .code = 0 };
     struct proc_site site;
     bool settled = false;

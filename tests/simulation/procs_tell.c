@@ -115,7 +115,7 @@ static void append_some(struct actor *a, enum ptype type)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_APPEND, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_APPEND, pproc_pick(a));
     draft(a, type, &d, c);
     if (pick_of(a->op, 2, 3) == 0 || type == PT_DONE || type == PT_CANCEL_REQUESTED)
         pick_key(a, &d, c);
@@ -194,7 +194,7 @@ static void complete(struct actor *a, unsigned proc, const struct pheld *held)
 
 void op_pcomplete(struct actor *a)
 {
-    complete(a, pick_of(a->op, 1, P_PROCS), NULL);
+    complete(a, pproc_pick(a), NULL);
 }
 
 /* Holds a process, tells something, ends it: at times too late. */
@@ -202,7 +202,7 @@ void op_pworker(struct actor *a)
 {
     struct proc_site site;
     struct drafting d;
-    unsigned proc = pick_of(a->op, 1, P_PROCS);
+    unsigned proc = pproc_pick(a);
 
     op_please(a);
     if (a->sim->running->dead || a->sim->rule)
@@ -238,7 +238,7 @@ void op_pcancel(struct actor *a)
 
     if (!psite(a, &site))
         return;
-    struct pcall *c = pcall_begin(a, P_APPEND, pick_of(a->op, 1, P_PROCS));
+    struct pcall *c = pcall_begin(a, P_APPEND, pproc_pick(a));
     c->type = PT_CANCEL_REQUESTED;
     c->event.type = pstr(ptype_name(PT_CANCEL_REQUESTED));
     (void)snprintf(text, sizeof(text), "{\"reason\":%s%s%s}", reason ? "\"" : "",
