@@ -345,12 +345,12 @@ belay_process_events(struct belay *b, const struct belay_process_event_request *
                      struct belay_arena *arena, struct belay_process_events *out,
                      struct belay_error *err);
 
-/* The first event of a type after a sequence; `timeout` when there is none after wait_ms.
- * The end of the process does not end it. */
+/* The first event of request->event_type after request->after; `timeout` when there is none
+ * after wait_ms.  The end of the process does not end it.  limit does not matter. */
 BELAY_API BELAY_MUST_USE belay_rc belay_process_wait_event(
-    struct belay *b, const char *process_id, const char *event_type, int64_t after,
-    int64_t wait_ms, struct belay_cancel *cancel, struct belay_arena *arena,
-    const struct belay_process_event **out, struct belay_error *err);
+    struct belay *b, const struct belay_process_event_request *request,
+    struct belay_arena *arena, const struct belay_process_event **out,
+    struct belay_error *err);
 
 /* The process once it has ended, with its await_output; `timeout` when it has not after
  * wait_ms. */

@@ -109,7 +109,7 @@ static const struct op_arg await_args[] = {
       .kind = OP_OPTION,
       .type = OP_DURATION,
       .min = 0,
-      .max = 24 * 60 * 60 * 1000,
+      .max = (int64_t)24 * 60 * 60 * 1000,
       .placeholder = "D",
       .help = "how long at most; a day unless told" },
 };

@@ -52,25 +52,23 @@ belay_rc belay_process_events(struct belay *b,
     return rc;
 }
 
-belay_rc belay_process_wait_event(struct belay *b, const char *process_id,
-                                  const char *event_type, int64_t after,
-                                  int64_t wait_ms, struct belay_cancel *cancel,
+belay_rc belay_process_wait_event(struct belay *b,
+                                  const struct belay_process_event_request *request,
                                   struct belay_arena *arena,
                                   const struct belay_process_event **out,
                                   struct belay_error *err)
 {
-    const struct belay_process_event_request request = { .size = sizeof(request),
-                                                         .process_id = process_id,
-                                                         .event_type = event_type,
-                                                         .after = after,
-                                                         .limit = 1,
-                                                         .wait_ms = wait_ms,
-                                                         .cancel = cancel };
     const struct belay_process_event *found = NULL;
+    struct belay_process_event_request known;
 
-    if (!b || !process_id || !event_type || !arena || !out)
+    if (!b || !request || !arena || !out)
         return null_given(err, __func__);
-    belay_rc rc = proc_wait_event(&b->processes, &request, arena, &found, err);
+    belay_rc rc = sized_read(&events_type, request, &known, err);
+    if (rc == BELAY_OK && (!known.process_id || !known.event_type))
+        rc = null_given(err, "belay_process_event_request.process_id, event_type");
+    known.limit = 1;
+    if (rc == BELAY_OK)
+        rc = proc_wait_event(&b->processes, &known, arena, &found, err);
     if (rc == BELAY_OK)
         *out = found;
     return rc;

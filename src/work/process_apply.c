@@ -173,7 +173,7 @@ static belay_rc read_event(struct txn *t, struct bytes process, int64_t seq,
 static belay_rc repair(struct txn *t, const struct proc_draft *d, struct loaded *l,
                        const struct proc_event *e)
 {
-    struct event_meaning meaning;
+    struct event_meaning meaning = { .terminal = false };
     struct event_type type;
     struct bytes topic;
     bool found = false;

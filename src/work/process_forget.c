@@ -74,20 +74,20 @@ struct member {
     struct bytes process;
 };
 
-static belay_rc read_members(struct txn *t, const struct forgetting *f,
+static belay_rc read_members(struct txn *t, struct bytes of, const struct hits *hits,
                              struct member *out)
 {
     struct belay_arena *a = txn_arena(t);
 
-    for (size_t i = 0; i < f->grants.n; i++) {
+    for (size_t i = 0; i < hits->n; i++) {
         struct belay_scope scope = { .session_id = NULL };
         struct bytes frame_key, session, frame;
-        if (!grant_member_split(f->grants.hit[i].member, &frame_key, &out[i].process))
+        if (!grant_member_split(hits->hit[i].member, &frame_key, &out[i].process))
             return txn_fail(t, BELAY_CORRUPT, "grants",
-                            "session %.*s: an entry is none", (int)f->session.len,
-                            (const char *)f->session.ptr);
+                            "session %.*s: an entry is none", (int)of.len,
+                            (const char *)of.ptr);
         frame = grant_frame(frame_key);
-        if (!arena_copy(a, f->session, &session) || !arena_copy(a, frame, &frame))
+        if (!arena_copy(a, of, &session) || !arena_copy(a, frame, &frame))
             return err_no_memory(txn_error(t), "grants");
         scope.session_id = (const char *)session.ptr;
         scope.frame_id = frame.len > 0 ? (const char *)frame.ptr : NULL;
@@ -123,6 +123,27 @@ static belay_rc load(struct txn *t, const struct forgetting *f,
             wants[k++] = (struct row_want){ &row_process_spec, key + 2 };
     }
     return k > 0 ? txn_get_many(t, wants, k, rows) : BELAY_OK;
+}
+
+belay_rc grants_drop(struct txn *t, struct bytes session, size_t limit, size_t *out_n)
+{
+    struct belay_arena *a = txn_arena(t);
+    struct bytes index;
+    struct hits hits = { .n = 0 };
+
+    if (!proc_name(SESSION_GRANT_INDEX, session, a, &index))
+        return err_no_memory(txn_error(t), "grants");
+    const struct scan scan = { .indexes = &index, .n_indexes = 1, .limit = limit };
+    belay_rc rc = txn_scan(t, &scan, &hits);
+    struct member *members = arena_zalloc(a, hits.n, sizeof(*members));
+    if (rc == BELAY_OK && !members)
+        rc = err_no_memory(txn_error(t), "grants");
+    if (rc == BELAY_OK)
+        rc = read_members(t, session, &hits, members);
+    for (size_t i = 0; i < hits.n && rc == BELAY_OK; i++)
+        rc = grant_remove(t, &members[i].scope, members[i].process);
+    *out_n = hits.n;
+    return rc;
 }
 
 /* --- deciding --- */
@@ -198,7 +219,7 @@ static belay_rc forget_body(struct txn *t, void *arg)
     const char **preserved = arena_zalloc(a, n, sizeof(*preserved));
     if (!members || !cancel || !preserved)
         return err_no_memory(txn_error(t), "a report");
-    rc = read_members(t, f, members);
+    rc = read_members(t, f->session, &f->grants, members);
     if (rc == BELAY_OK)
         rc = load(t, f, members);
     for (size_t i = 0; i < n && rc == BELAY_OK; i++)

@@ -313,7 +313,7 @@ static belay_rc transfer_body(struct txn *t, void *arg)
     }
     if (rc || bytes_eq(g->scope.member, g->to.member))
         return rc;
-    for (size_t i = 0; i < g->n && rc == BELAY_OK; i++) {
+    for (size_t i = 0; i < g->n && grants[i] && rc == BELAY_OK; i++) {
         struct bytes process = bytes_str(g->ids[i]);
         /* In this order no count goes through nothing. */
         rc = set_grant(t, &g->to, process, grants[i]->v[HANDLE_GRANT_KIND],

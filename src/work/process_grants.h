@@ -29,6 +29,9 @@ MUST_USE belay_rc grant_load(struct txn *t, const struct grant_scope *s,
 /* Removes one that is there, with its entries and from the counts. */
 MUST_USE belay_rc grant_remove(struct txn *t, const struct grant_scope *s,
                                struct bytes process);
+/* Removes up to `limit` grants of a session and its frames; *out_n: how many it found. */
+MUST_USE belay_rc grants_drop(struct txn *t, struct bytes session, size_t limit,
+                              size_t *out_n);
 /* Adds to a count, or takes away from it. */
 MUST_USE belay_rc grant_count_add(struct txn *t, const char *noun, struct bytes id,
                                   int64_t delta);

@@ -275,7 +275,7 @@ belay_rc proc_wait_event(const struct proc_site *site,
     if (rc)
         return rc;
     if (found) {
-        *out = &events.items[0];
+        *out = events.items;
         return BELAY_OK;
     }
     rc = err_set(err, BELAY_TIMEOUT, "process %.100s: no %.64s after %lld ms",

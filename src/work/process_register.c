@@ -51,7 +51,7 @@ static struct bytes optional(const char *text)
 static belay_rc prepare(struct registering *q, const struct belay_registration *r,
                         struct belay_arena *a, struct belay_error *err)
 {
-    CLEANUP(parts_release) struct parts parts = { NULL };
+    CLEANUP(parts_release) struct parts parts = { .input = NULL };
     belay_rc rc = read_parts(r, &parts, err);
 
     if (rc == BELAY_OK && (r->retention_ms < 0 || r->retention_ms > TIME_MAX_MS))

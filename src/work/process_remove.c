@@ -229,7 +229,7 @@ static belay_rc mark_body(struct txn *t, void *arg)
     const struct removing *r = arg;
     struct value key = value_text(r->id);
     const struct row *row;
-    struct proc p;
+    struct proc p = { .row = NULL };
     int64_t now_ms = 0;
     belay_rc rc = txn_get(t, &row_process, &key, &row);
 
@@ -251,7 +251,7 @@ static belay_rc step_body(struct txn *t, void *arg)
     struct removing *r = arg;
     struct value key = value_text(r->id);
     const struct row *row;
-    struct proc p;
+    struct proc p = { .row = NULL };
     belay_rc rc = txn_get(t, &row_process, &key, &row);
 
     r->left = false;
@@ -284,7 +284,7 @@ belay_rc proc_delete(const struct proc_site *site, const char *process_id, bool 
 belay_rc proc_due(struct txn *t, const struct row *row, int64_t now_ms, bool *out_left,
                   bool *out_purged)
 {
-    struct proc p;
+    struct proc p = { .row = NULL };
     belay_rc rc = proc_of(t, row, &p);
 
     *out_left = *out_purged = false;

@@ -28,15 +28,15 @@ belay_rc proc_check_scope(const struct belay_scope *scope, const char *reason,
 bool proc_name(const char *prefix, struct bytes name, struct belay_arena *a,
                struct bytes *out)
 {
-    size_t len = strlen(prefix);
-    uint8_t *text = arena_alloc(a, len + name.len);
+    struct bytes head = bytes_str(prefix);
+    uint8_t *text = arena_alloc(a, head.len + name.len);
 
     if (!text)
         return false;
-    memcpy(text, prefix, len);
+    memcpy(text, head.ptr, head.len);
     if (name.len > 0)
-        memcpy(text + len, name.ptr, name.len);
-    *out = bytes_of(text, len + name.len);
+        memcpy(text + head.len, name.ptr, name.len);
+    *out = bytes_of(text, head.len + name.len);
     return true;
 }
 

@@ -1,5 +1,7 @@
 #include "work/session_impl.h"
 
+#include "work/process_grants.h"
+
 /* A session goes in steps.  The first makes its row say so, for ever (N3), and closes
  * the inbox: from then on nothing is added to it anywhere, so that what is found by the
  * further steps is all there is.  The last one empties the row.  Each step can be done
@@ -31,9 +33,11 @@ struct told {
 static belay_rc find_anything(struct txn *t, struct deletion *d)
 {
     struct value key = value_text(d->session);
+    const struct value grants[] = { value_str(GRANTS_OF_SESSION), key };
     const struct row_want wants[] = { { &row_session, &key },
                                       { &row_inbox, &key },
-                                      { &row_session_meta, &key } };
+                                      { &row_session_meta, &key },
+                                      { &row_grant_count, grants } };
     const struct row *rows[COUNT_OF(wants)];
     struct bytes indexes[2];
     struct hits hits;
@@ -50,7 +54,7 @@ static belay_rc find_anything(struct txn *t, struct deletion *d)
                                 .limit = 1 };
     rc = txn_load(t, wants, COUNT_OF(wants), rows, &attachments, 1, &hits);
     if (rc == BELAY_OK)
-        d->anything = rows[0] || rows[1] || rows[2] || hits.n > 0;
+        d->anything = rows[0] || rows[1] || rows[2] || rows[3] || hits.n > 0;
     return rc;
 }
 
@@ -360,12 +364,34 @@ static belay_rc attachments_step(const struct session *s, struct deletion *d,
     return txn_run(s->sp, attachments_body, d, NULL, a, err);
 }
 
+/* What was granted to it is granted to nobody any more. */
+static belay_rc grants_body(struct txn *t, void *arg)
+{
+    struct deletion *d = arg;
+    struct session_now now;
+    size_t n = 0;
+    belay_rc rc = look(t, d, &now);
+
+    if (rc || d->over)
+        return rc;
+    rc = grants_drop(t, d->session, SESSION_STEP, &n);
+    d->more = n > 0;
+    return rc;
+}
+
+static belay_rc grants_step(const struct session *s, struct deletion *d,
+                            struct belay_arena *a, struct belay_error *err)
+{
+    return txn_run(s->sp, grants_body, d, NULL, a, err);
+}
+
 belay_rc session_delete(const struct session *s, bool *out_deleted,
                         struct belay_error *err)
 {
-    static belay_rc (*const steps[])(
-        const struct session *, struct deletion *, struct belay_arena *,
-        struct belay_error *) = { queue_step, nodes_step, log_step, attachments_step };
+    static belay_rc (*const steps[])(const struct session *, struct deletion *,
+                                     struct belay_arena *, struct belay_error *) = {
+        queue_step, nodes_step, log_step, attachments_step, grants_step
+    };
     CLEANUP(arena_release) struct belay_arena scratch = { 0 };
     struct deletion d = { .session = bytes_str(s->id) };
     belay_rc rc = session_check_id(s->id, err);

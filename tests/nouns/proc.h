@@ -32,6 +32,8 @@ belay_rc note_try(struct world *w, struct belay_event_draft d,
                   struct belay_appended *out);
 /* The event; NULL when it failed. */
 const struct belay_process_event *note(struct world *w, struct belay_event_draft d);
+/* Its sequence; -1 when it failed. */
+int64_t note_seq(struct world *w, struct belay_event_draft d);
 /* {"line":text} of producer.line to process `id`. */
 int64_t line(struct world *w, const char *id, const char *what);
 /* producer.wake with {"text":what} for a session. */
@@ -46,6 +48,10 @@ void finish_process(struct world *w, const char *id);
 
 struct belay_process_events read_events(struct world *w,
                                         struct belay_process_event_request r);
+/* The first of a type after a sequence. */
+belay_rc wait_type(struct world *w, const char *id, const char *type, int64_t after,
+                   int64_t wait_ms, struct belay_cancel *cancel,
+                   const struct belay_process_event **out);
 /* "1:producer.line 2:..." after a sequence. */
 const char *log_of(struct world *w, const char *id, int64_t after);
 /* Sequences of wakes that are not settled: "2 3". */

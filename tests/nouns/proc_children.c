@@ -45,10 +45,7 @@ static void woken_from_elsewhere(struct world *w)
     enroll_id(w, "p");
     if (!child_start(w, &c, "append"))
         return;
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 0, 20000, NULL, w->arena,
-                                &e, &w->err),
-       BELAY_OK);
+    RC(w, wait_type(w, "p", "producer.line", 0, 20000, NULL, &e), BELAY_OK);
     EQ(w, e ? e->sequence : -1, 1);
     RC(w, belay_process_await(w->use, "p", 20000, NULL, w->arena, &p, &w->err),
        BELAY_OK);

@@ -124,6 +124,18 @@ static void forgotten_or_not(struct world *w)
     STR(w, granted(w, "s", NULL, false), "a z");
 }
 
+static void deleted_session(struct world *w)
+{
+    enroll_id(w, "p");
+    give(w, "s", NULL, "p");
+    give(w, "s", "f", "p");
+    give(w, "t", NULL, "p");
+    RC(w, belay_session_delete(session(w, "s"), NULL, &w->err), BELAY_OK);
+    STR(w, holders(w, "p"), "t");
+    STR(w, granted(w, "s", "f", false), "");
+    STR(w, log_of(w, "p", 0), "");
+}
+
 /* --- executions --- */
 
 static void end_is_told(struct world *w)
@@ -273,8 +285,8 @@ static void removed_whole(struct world *w)
     (void)enroll(w,
                  (struct belay_registration){ .event_types = "[{\"name\":\"new\"}]" });
     EQ(w,
-       note(w, (struct belay_event_draft){ .event_type = "new", .replay_key = "k" })
-           ->sequence,
+       note_seq(w,
+                (struct belay_event_draft){ .event_type = "new", .replay_key = "k" }),
        1);
     w->use = w->a;
     WHY(w,
@@ -283,7 +295,7 @@ static void removed_whole(struct world *w)
                                              .payload = "{\"line\":\"x\"}" },
                  NULL),
         BELAY_INVALID, "undeclared");
-    EQ(w, note(w, (struct belay_event_draft){ .event_type = "new" })->sequence, 2);
+    EQ(w, note_seq(w, (struct belay_event_draft){ .event_type = "new" }), 2);
 }
 
 static const struct noun_case cases[] = {
@@ -292,6 +304,8 @@ static const struct noun_case cases[] = {
     { "a session that is forgotten asks what it alone had to end",
       forgotten_with_cancel, 0 },
     { "a session is forgotten with all that follows, or not at all", forgotten_or_not,
+      0 },
+    { "a session that is deleted has nothing granted to it any more", deleted_session,
       0 },
     { "the end of an execution is an event of its process", end_is_told, 0 },
     { "the end of an execution ends its process where that says so", end_ends, 0 },

@@ -4,7 +4,7 @@
 
 static void tier(struct world *w)
 {
-    const char *name = belay_durability_name(belay_durability(w->use));
+    const char *name = belay_durability_name((int)belay_durability(w->use));
 
     OK(w, strcmp(name, "inline") == 0 || strcmp(name, "durable") == 0 ||
               strcmp(name, "relaxed") == 0);
@@ -152,89 +152,28 @@ static void streams(struct world *w)
     STR(w, log_of(w, "p", 3), "");
     STR(w, wake_seqs(w, "p", 0), "2");
     STR(w, wake_seqs(w, "p", 2), "");
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 0, 1000, NULL, w->arena,
-                                &e, &w->err),
-       BELAY_OK);
+    RC(w, wait_type(w, "p", "producer.line", 0, 1000, NULL, &e), BELAY_OK);
     EQ(w, e->sequence, 1);
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 1, 1000, NULL, w->arena,
-                                &e, &w->err),
-       BELAY_OK);
+    RC(w, wait_type(w, "p", "producer.line", 1, 1000, NULL, &e), BELAY_OK);
     EQ(w, e->sequence, 3);
     /* None of the old ones leaks in. */
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.line", 3, 0, NULL, w->arena, &e,
-                                &w->err),
-       BELAY_TIMEOUT);
-    RC(w,
-       belay_process_wait_event(w->use, "q", "producer.line", 3, 0, NULL, w->arena, &e,
-                                &w->err),
-       BELAY_NOT_FOUND);
+    RC(w, wait_type(w, "p", "producer.line", 3, 0, NULL, &e), BELAY_TIMEOUT);
+    RC(w, wait_type(w, "q", "producer.line", 3, 0, NULL, &e), BELAY_NOT_FOUND);
 }
 
 #define WAKE(rest) "\"semantics\":{\"wake\":{" rest "}}"
 
+/* clang-format off */
 static const char matrix_types[] =
-    "[{\"name\":\"when\"," WAKE(
-        "\"when\":{\"pointer\":\"/"
-        "go\"},\"input\":\"payload\"") "},"
-                                       "{\"name\":"
-                                       "\"whole\""
-                                       "," WAKE(
-                                           "\"input\":"
-                                           "\"payload"
-                                           "\"") "},"
-                                                 "{\"na"
-                                                 "me\":"
-                                                 "\"con"
-                                                 "st\""
-                                                 "," WAKE(
-                                                     "\"input\":{\"const\":"
-                                                     "\"fixed\"}") "},"
-                                                                   "{\"name\":"
-                                                                   "\"template\""
-                                                                   "," WAKE(
-                                                                       "\"input\""
-                                                                       ":{"
-                                                                       "\"templat"
-                                                                       "e\":{"
-                                                                       "\"templat"
-                                                                       "e\":\"hi "
-                                                                       "{who}\","
-                                                                       "\"fields"
-                                                                       "\":{"
-                                                                       "\"who\":{"
-                                                                       "\"pointer"
-                                                                       "\":\"/"
-                                                                       "who\"}}}"
-                                                                       "}") "},"
-                                                                            "{\"n"
-                                                                            "ame"
-                                                                            "\":"
-                                                                            "\"se"
-                                                                            "lect"
-                                                                            "ed\""
-                                                                            "," WAKE(
-                                                                                "\"inpu"
-                                                                                "t\":"
-                                                                                "\"payl"
-                                                                                "oad\","
-                                                                                "\"dedu"
-                                                                                "pe_"
-                                                                                "key\":"
-                                                                                "{\"sel"
-                                                                                "ector"
-                                                                                "\":{"
-                                                                                "\"poin"
-                                                                                "ter\":"
-                                                                                "\"/"
-                                                                                "key\"}"
-                                                                                "}") "}"
-                                                                                     ","
-                                                                                     "{"
-                                                                                     "\"name\":\"once\"," WAKE(
-                                                                                         "\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
+    "[{\"name\":\"when\"," WAKE("\"when\":{\"pointer\":\"/go\"},\"input\":\"payload\"") "},"
+    "{\"name\":\"whole\"," WAKE("\"input\":\"payload\"") "},"
+    "{\"name\":\"const\"," WAKE("\"input\":{\"const\":\"fixed\"}") "},"
+    "{\"name\":\"template\"," WAKE("\"input\":{\"template\":{\"template\":\"hi {who}\","
+                                     "\"fields\":{\"who\":{\"pointer\":\"/who\"}}}}") "},"
+    "{\"name\":\"selected\"," WAKE("\"input\":\"payload\",\"dedupe_key\":"
+                                     "{\"selector\":{\"pointer\":\"/key\"}}") "},"
+    "{\"name\":\"once\"," WAKE("\"input\":\"payload\",\"dedupe_key\":{\"const\":\"only\"}") "}]";
+/* clang-format on */
 
 static const struct {
     const char *type, *payload, *input, *dedupe; /* input NULL: no wake */

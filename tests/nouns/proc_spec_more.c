@@ -202,7 +202,7 @@ static void reopened(struct world *w)
 
     enroll_id(w, "p");
     (void)line(w, "p", "one");
-    EQ(w, note(w, d)->sequence, 2);
+    EQ(w, note_seq(w, d), 2);
     give(w, "s", "f", "p");
     (void)hold(w, "p", "one", 0);
     const char *before = all_processes(w);

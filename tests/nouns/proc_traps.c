@@ -46,7 +46,7 @@ static void order(struct world *w)
     WHY(w, note_try(w, d, NULL), BELAY_INVALID, "authority");
     STR(w, log_of(w, "p", 0), "");
     d.authority = BELAY_AUTHORITY_OWNER;
-    EQ(w, note(w, d)->sequence, 1);
+    EQ(w, note_seq(w, d), 1);
     d.replay_key = "another";
     WHY(w, note_try(w, d, NULL), BELAY_WRONG_STATE, "terminal");
     OK(w, strstr(w->err.message, "is already terminal") != NULL);

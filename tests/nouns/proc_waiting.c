@@ -49,8 +49,7 @@ static void play_scene(struct world *w, struct scene *s, belay_rc want)
 static belay_rc for_type(struct world *w, struct scene *s)
 {
     const struct belay_process_event *e = NULL;
-    belay_rc rc = belay_process_wait_event(w->use, "p", "producer.wake", 1, LONG_MS,
-                                           s->cancel, w->arena, &e, &w->err);
+    belay_rc rc = wait_type(w, "p", "producer.wake", 1, LONG_MS, s->cancel, &e);
 
     s->found = rc ? -1 : e->sequence;
     return rc;
@@ -179,10 +178,7 @@ static void deadlines(struct world *w)
 
     begin(w);
     int64_t began = now_ms();
-    RC(w,
-       belay_process_wait_event(w->use, "p", "producer.wake", 0, SOON_MS, NULL,
-                                w->arena, &e, &w->err),
-       BELAY_TIMEOUT);
+    RC(w, wait_type(w, "p", "producer.wake", 0, SOON_MS, NULL, &e), BELAY_TIMEOUT);
     RC(w, belay_process_await(w->use, "p", SOON_MS, NULL, w->arena, &p, &w->err),
        BELAY_TIMEOUT);
     EQ(w, read_events(w, r).n, 0);

@@ -68,6 +68,13 @@ const struct belay_process_event *note(struct world *w, struct belay_event_draft
     return RC(w, note_try(w, d, &out), BELAY_OK) ? out.event : NULL;
 }
 
+int64_t note_seq(struct world *w, struct belay_event_draft d)
+{
+    const struct belay_process_event *e = note(w, d);
+
+    return e ? e->sequence : -1;
+}
+
 int64_t line(struct world *w, const char *id, const char *what)
 {
     const struct belay_process_event *e = note(
@@ -118,6 +125,20 @@ struct belay_process_events read_events(struct world *w,
     r.process_id = r.process_id ? r.process_id : "p";
     (void)RC(w, belay_process_events(w->use, &r, w->arena, &out, &w->err), BELAY_OK);
     return out;
+}
+
+belay_rc wait_type(struct world *w, const char *id, const char *type, int64_t after,
+                   int64_t wait_ms, struct belay_cancel *cancel,
+                   const struct belay_process_event **out)
+{
+    struct belay_process_event_request r = { .size = sizeof(r),
+                                             .process_id = id,
+                                             .event_type = type,
+                                             .after = after,
+                                             .wait_ms = wait_ms,
+                                             .cancel = cancel };
+
+    return belay_process_wait_event(w->use, &r, w->arena, out, &w->err);
 }
 
 const char *log_of(struct world *w, const char *id, int64_t after)

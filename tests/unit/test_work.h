@@ -292,11 +292,10 @@ static inline int work_main(const struct tap_case *cases, size_t n, int argc,
 /* A process that declares what an execution of it ends with. */
 static inline void work_process(struct work *w, const char *id)
 {
-    const struct belay_registration r = {
-        .size = sizeof(r),
-        .process_id = id,
-        .event_types = "[{\"name\":\"execution.completed\"}]"
-    };
+    const struct belay_registration r = { .size = sizeof(r),
+                                          .process_id = id,
+                                          .event_types =
+                                              "[{\"name\":\"execution.completed\"}]" };
     struct proc_site site = { .space = w->space };
     struct belay_registered out;
 
