@@ -2,6 +2,7 @@
 #include "procs.h"
 
 #define REFUSE(rc, reason) ((struct pverdict){ rc, reason })
+#define FEED_MS ((int64_t)7 * 24 * 60 * 60 * 1000) /* changes are kept so long */
 #define FINE REFUSE(BELAY_OK, NULL)
 
 static bool is_known(const struct pstate *st, unsigned proc)
@@ -363,25 +364,32 @@ static bool is_same(const struct pchange *a, const struct pchange *b)
            a->seq == b->seq && a->at_ms == b->at_ms;
 }
 
+/* How many of the first n changes are not in the feed any more, and may go: those that are
+ * old, from the first one on. */
+static size_t n_dropped(const struct pstate *st, const struct pstate *to, size_t n,
+                        int64_t now_ms)
+{
+    size_t dropped = 0;
+
+    while (dropped < n && now_ms - st->change[dropped].at_ms >= FEED_MS &&
+           !(to->n_changes > 0 && is_same(&st->change[dropped], &to->change[0])))
+        dropped++;
+    return dropped;
+}
+
 static struct pverdict do_timers(struct procs *w, struct pstate *st,
                                  const struct pstate *to, int64_t now_ms)
 {
-    size_t n = st->n_changes, dropped = 0;
+    size_t n = st->n_changes, dropped;
 
     if (!to)
         return FINE;
     for (unsigned i = 0; i < P_PROCS; i++)
         due(st, to, i, now_ms);
-    /* What is old leaves the feed. */
-    while (dropped < n && to->n_changes > 0 &&
-           !is_same(&st->change[dropped], &to->change[0]))
-        dropped++;
-    if (dropped > 0 && dropped < n) {
-        memmove(st->change, st->change + dropped,
-                (n - dropped) * sizeof(st->change[0]));
-        st->n_changes = n -= dropped;
-        w->trimmed = dropped;
-    }
+    dropped = n_dropped(st, to, n, now_ms);
+    memmove(st->change, st->change + dropped, (n - dropped) * sizeof(st->change[0]));
+    st->n_changes = n -= dropped;
+    w->trimmed = dropped;
     for (size_t i = n; i < to->n_changes; i++) {
         unsigned at = to->change[i].proc;
         const struct pproc *p = &st->proc[at];
