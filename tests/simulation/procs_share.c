@@ -258,7 +258,7 @@ void op_pinbox(struct actor *a)
 {
     struct procs *w = a->sim->procs;
     const struct belay_claim *claim = NULL;
-    unsigned how = pick_of(a->op, 1, 8);
+    unsigned how = pick_of(a->op, 1, 10);
 
     if (how > 1 || w->n_claims == 0)
         claim = take(a);
@@ -268,7 +268,7 @@ void op_pinbox(struct actor *a)
         return;
     if (how == 2)
         give_back(a, claim);
-    else if (how != 3)
+    else if (how < 2 || how > 5) /* else it is held, and somebody may end it later */
         finish(a, claim);
 }
 
