@@ -92,7 +92,7 @@ struct pgrant {
 
 struct pbatch {
     unsigned session;
-    int64_t seq, wake_seq, expires_ms; /* expires_ms -1: nobody has it */
+    int64_t seq, wake_seq, fence, expires_ms; /* expires_ms -1: nobody has it */
     uint64_t id, lease;
     unsigned proc, sources;
 };

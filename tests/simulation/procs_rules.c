@@ -143,7 +143,7 @@ static struct pverdict do_claim(struct pcall *c, struct pstate *st,
     for (size_t i = 0; to && i < st->n_batches; i++) {
         struct pbatch *b = &st->batch[i];
         const struct pbatch *got = pbatch_at(to, b->session, b->seq);
-        bool free_now = !b->lease || b->expires_ms <= now_ms;
+        bool free_now = !b->lease || b->expires_ms <= now_ms || b->fence >> 40 != st->epoch;
         if (b->session != c->scope.session || !free_now || !got)
             continue;
         b->lease = got->lease;
@@ -158,7 +158,7 @@ static struct pverdict do_abandon(struct pcall *c, struct pstate *st)
 
     for (size_t i = 0; i < st->n_batches; i++) {
         struct pbatch *b = &st->batch[i];
-        if (b->lease == id) {
+        if (b->lease == id && b->fence >> 40 == st->epoch) {
             b->lease = 0;
             b->expires_ms = -1;
         }
@@ -173,7 +173,7 @@ static struct pverdict do_commit(struct pcall *c, struct pstate *st, int64_t now
 
     for (size_t i = 0; i < c->claim->n_batches; i++) {
         struct pbatch *b = pbatch_at(st, session, c->claim->batches[i].enqueue_seq);
-        if (!b || b->lease != id)
+        if (!b || b->lease != id || b->fence >> 40 != st->epoch)
             return REFUSE(BELAY_LEASE_LOST, NULL);
         remove_batch(st, b, BELAY_WAKE_CONSUMED, now_ms);
     }
@@ -305,8 +305,8 @@ static void remove_step(struct pstate *st, unsigned proc)
             continue;
         }
         struct pbatch *b = pbatch_at(st, e->wake.session, e->wake.batch);
-        if (b && e->wake.state == BELAY_WAKE_QUEUED)
-            b->sources = 0;
+        if (b && b->proc == proc && b->wake_seq == e->seq)
+            b->sources = 0; /* also when it was acknowledged while somebody had it */
         *e = st->event[--st->n_events];
         removed = true;
     }

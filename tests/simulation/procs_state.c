@@ -268,6 +268,7 @@ static void read_batch(struct pstate *st, const struct row *r)
         .proc = pname_of(bytes_of(mark.ptr + len + 1, mark.len - len - 1)),
         .id = column(r, BATCH_ID),
         .lease = l.id,
+        .fence = l.fence,
         .expires_ms = l.expires_ms,
     };
 }
