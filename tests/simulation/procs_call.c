@@ -122,10 +122,13 @@ void procs_commit(struct sim *s, struct bytes ns, struct pcall *c, int64_t now_m
     if (s->setup->verbose)
         printf("# a commit of %s of actor %u at %lld\n", c ? kinds[c->kind] : "nobody",
                c ? c->actor->id : 0, (long long)now_ms);
-    if (!w->cur->fault && !pstate_differs(w->old, w->cur) &&
-        w->old->epoch == w->cur->epoch)
+    bool changed = w->cur->fault || pstate_differs(w->old, w->cur) ||
+                   w->old->epoch != w->cur->epoch;
+    /* Else it was about something else: a lane, what became of a commit.  (The end of an
+     * execution must be told.) */
+    if (!changed && !(c && c->kind == P_EXEC_END && now_ms > 0))
         return;
-    w->no++;
+    w->no += changed;
     w->want = *w->old;
     if (c)
         v = pcall_apply(w, c, &w->want, w->cur, now_ms);
@@ -134,7 +137,7 @@ void procs_commit(struct sim *s, struct bytes ns, struct pcall *c, int64_t now_m
                   "%s: applied although the rules say %s (%s)", kinds[c->kind],
                   belay_error_info((int)v.rc)->name, v.reason ? v.reason : "");
     complain_of(w, w->cur->fault ? w->cur->fault : pstate_differs(&w->want, w->cur), c);
-    if (s->rule)
+    if (s->rule || !changed)
         return;
     remember(w);
     complain_of(w, pstate_fault(w, w->cur), c);
