@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #define SAMPLES 400
-#define WARM_UP 10 /* statements, and the log up to its first checkpoint */
+#define WARM_UP 10  /* statements, and the log up to its first checkpoint */
 #define SLEEPY_MS 3 /* until the worker waits again */
 #define ROWS 1000
 

@@ -6,7 +6,8 @@
 
 #define BULK 1000
 #define PAYLOAD                                                                       \
-    "{\"line\":\"a line of output of some length, as a build or a test writes it on its " \
+    "{\"line\":\"a line of output of some length, as a build or a test writes it on " \
+    "its "                                                                            \
     "way to its end\",\"n\":1}"
 
 static const char *const types =

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "execs.h"
-#include "procs.h"
 #include "nouns.h"
+#include "procs.h"
 #include "store/drivers/memory.h"
 #include "store/txn_impl.h"
 

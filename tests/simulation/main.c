@@ -42,11 +42,12 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
-                    "              --shrink SEED | --check-determinism A..B]\n"
-                    "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
-                    "             [--out FILE] [--prune N] [--driver memory|sqlite]\n"
-                    "             [--nouns | --executions | --processes] [--verbose]\n");
+    fprintf(stderr,
+            "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
+            "              --shrink SEED | --check-determinism A..B]\n"
+            "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
+            "             [--out FILE] [--prune N] [--driver memory|sqlite]\n"
+            "             [--nouns | --executions | --processes] [--verbose]\n");
     return 2;
 }
 

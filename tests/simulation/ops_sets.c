@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "execs.h"
-#include "procs.h"
 #include "nouns.h"
 #include "ops.h"
+#include "procs.h"
 
 /* --- jobs: a row that says where in which index it stands --- */
 

@@ -213,15 +213,15 @@ struct procs {
     size_t n_held;
     uint64_t lease_id[P_LEASES];
     size_t n_lease_ids;
-    int64_t fence[P_PROCS];      /* the greatest one of that id, ever */
-    uint64_t born[P_PROCS];      /* the change that made it */
-    bool spoiled[P_PROCS];       /* since then something was taken from it */
+    int64_t fence[P_PROCS];         /* the greatest one of that id, ever */
+    uint64_t born[P_PROCS];         /* the change that made it */
+    bool spoiled[P_PROCS];          /* since then something was taken from it */
     struct pchange told[P_CHANGES]; /* all of the feed, also what was trimmed */
-    size_t n_told, n_trimmed; /* all that were, and those that are not kept */
-    size_t trimmed;           /* by the commit in hand */
-    size_t read[ACTORS_MAX + 1]; /* of it, by each actor */
+    size_t n_told, n_trimmed;       /* all that were, and those that are not kept */
+    size_t trimmed;                 /* by the commit in hand */
+    size_t read[ACTORS_MAX + 1];    /* of it, by each actor */
     char cursor[ACTORS_MAX + 1][96];
-    uint64_t hash[P_PROCS][2];   /* of the registrations, as they turned out */
+    uint64_t hash[P_PROCS][2]; /* of the registrations, as they turned out */
     const struct belay_claim *claim[P_CLAIMS];
     size_t n_claims;
     struct belay_handle work[P_WORKS];

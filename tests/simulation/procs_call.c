@@ -43,15 +43,15 @@ void procs_close(struct sim *s)
 /* --- telling --- */
 
 static const char *const kinds[P_CALL_KINDS] = {
-    "register", "append", "ref",    "lease",   "renew",    "release", "ack",
-    "grant",    "revoke", "transfer", "forget", "delete",  "timers",  "look",
-    "claim",    "abandon", "commit", "cancel batch", "submit", "work", "exec end",
-    "spoil",    "raise",
+    "register", "append", "ref",      "lease",    "renew",  "release",
+    "ack",      "grant",  "revoke",   "transfer", "forget", "delete",
+    "timers",   "look",   "claim",    "abandon",  "commit", "cancel batch",
+    "submit",   "work",   "exec end", "spoil",    "raise",
 };
 
 static void complain_of(struct procs *w, const char *complaint, const struct pcall *c)
 {
-    static const char *const rules[] = { "L1", "L2", "L4", "E1", "E2", "E3", "E4",
+    static const char *const rules[] = { "L1", "L2", "L4", "E1", "E2", "E3",   "E4",
                                          "D1", "D2", "P3", "P4", "P6", "model" };
     size_t len = complaint ? strcspn(complaint, ":") : 0;
 
@@ -229,7 +229,8 @@ void pcall_judge(struct pcall *c, belay_rc rc, const struct belay_error *err)
 
     if (rc && is_trouble(c, rc))
         return;
-    if (c->changed > 0 || !pis_calm(c)) /* its commit was judged; or others were there */
+    if (c->changed > 0 ||
+        !pis_calm(c)) /* its commit was judged; or others were there */
         return;
     w->want = *w->cur;
     struct pverdict v = pcall_apply(w, c, &w->want, NULL, c->now_ms);

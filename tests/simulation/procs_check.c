@@ -24,7 +24,8 @@ static const char *log_fault(const struct pstate *st, unsigned at)
 }
 
 /* Its end is what an event says (E3, D2). */
-static const char *end_fault(const struct procs *w, const struct pstate *st, unsigned at)
+static const char *end_fault(const struct procs *w, const struct pstate *st,
+                             unsigned at)
 {
     const struct pproc *p = &st->proc[at];
     const struct pevent *e = pevent_at(st, at, p->terminal_seq);
@@ -70,7 +71,8 @@ static const char *place_fault(const struct pproc *p)
     return NULL;
 }
 
-static const char *lease_fault(const struct procs *w, const struct pproc *p, unsigned at)
+static const char *lease_fault(const struct procs *w, const struct pproc *p,
+                               unsigned at)
 {
     const struct please *l = &p->lease;
     bool held = l->owner != 0;
@@ -81,9 +83,7 @@ static const char *lease_fault(const struct procs *w, const struct pproc *p, uns
         return "L4: half a lease";
     if (held && l->fence <= 0)
         return "L2: a lease without a fence";
-    return l->fence > w->fence[at]
-               ? "L2: a fence that nobody was granted"
-               : NULL;
+    return l->fence > w->fence[at] ? "L2: a fence that nobody was granted" : NULL;
 }
 
 /* --- wakes --- */

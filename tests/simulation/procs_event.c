@@ -6,14 +6,15 @@
 
 /* --- types --- */
 
-#define NOTE                                                                          \
-    "{\"name\":\"note\",\"payload_schema\":{\"schema\":{\"type\":\"object\","          \
+#define NOTE                                                                  \
+    "{\"name\":\"note\",\"payload_schema\":{\"schema\":{\"type\":\"object\"," \
     "\"properties\":{\"n\":{\"type\":\"integer\"}},\"required\":[\"n\"]}}}"
-#define WAKES                                                                         \
-    "{\"name\":\"wake\",\"semantics\":{\"wake\":{\"input\":{\"pointer\":\"/text\"}}}},"  \
-    "{\"name\":\"ring\",\"semantics\":{\"wake\":{\"input\":{\"pointer\":\"/text\"},"      \
+#define WAKES                                                                        \
+    "{\"name\":\"wake\",\"semantics\":{\"wake\":{\"input\":{\"pointer\":\"/"         \
+    "text\"}}}},"                                                                    \
+    "{\"name\":\"ring\",\"semantics\":{\"wake\":{\"input\":{\"pointer\":\"/text\"}," \
     "\"dedupe_key\":{\"selector\":{\"pointer\":\"/bell\"}}}}}"
-#define DONE                                                                          \
+#define DONE \
     "{\"name\":\"done\",\"semantics\":{\"terminal\":{\"state\":\"completed\"}}}"
 
 const char *pvariant_types(unsigned variant)

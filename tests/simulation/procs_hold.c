@@ -8,7 +8,8 @@
 const struct pheld *pheld_any(struct actor *a, unsigned proc, unsigned draw)
 {
     struct procs *w = a->sim->procs;
-    size_t skip = draw && pick_of(a->op, draw, 3) == 0 ? pick_of(a->op, draw + 50, 4) : 0;
+    size_t skip =
+        draw && pick_of(a->op, draw, 3) == 0 ? pick_of(a->op, draw + 50, 4) : 0;
     const struct pheld *found = NULL;
 
     for (size_t i = w->n_held; i-- > 0 && !(found && skip == 0);) {
@@ -17,7 +18,8 @@ const struct pheld *pheld_any(struct actor *a, unsigned proc, unsigned draw)
             found = &w->held[i];
         }
     }
-    if (!found || draw == 0 || pick_of(a->op, draw + 51, 8) > 0 || w->n_held == P_LEASES)
+    if (!found || draw == 0 || pick_of(a->op, draw + 51, 8) > 0 ||
+        w->n_held == P_LEASES)
         return found;
     struct pheld *forged = &w->held[w->n_held++];
     *forged = *found;

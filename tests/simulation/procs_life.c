@@ -33,7 +33,8 @@ void op_pregister(struct actor *a)
     pcall_judge(c, rc, &err);
     if (rc == BELAY_OK && c->lost == 0 && out.created != (c->changed > 0))
         violation(a->sim, "once", "a process is said to be new, or not, wrongly");
-    if (rc == BELAY_OK && pstr(out.process->registration_hash) != w->hash[c->proc][c->variant])
+    if (rc == BELAY_OK &&
+        pstr(out.process->registration_hash) != w->hash[c->proc][c->variant])
         violation(a->sim, "D1", "another registration was answered");
 }
 
@@ -144,7 +145,8 @@ static void submit(struct actor *a)
         return;
     const struct pproc *p = &a->sim->procs->cur->proc[c->proc];
     if (rc == BELAY_NOT_FOUND && pis_calm(c) && p->there && !p->deleting)
-        violation(a->sim, "answer", "an execution of a process that is there was refused");
+        violation(a->sim, "answer",
+                  "an execution of a process that is there was refused");
     else if (rc != BELAY_NOT_FOUND)
         pcall_judge(c, rc, &err);
 }
@@ -174,9 +176,10 @@ static void work(struct actor *a)
         pcall_judge(c, rc, &err);
     struct bytes opaque;
     if (rc || works.n == 0 ||
-        !arena_copy(&w->arena,
-                    bytes_of(works.work[0].handle.opaque, works.work[0].handle.opaque_len),
-                    &opaque))
+        !arena_copy(
+            &w->arena,
+            bytes_of(works.work[0].handle.opaque, works.work[0].handle.opaque_len),
+            &opaque))
         return;
     w->work_proc[w->n_works] = pproc_pick(a);
     w->work[w->n_works] = works.work[0].handle;

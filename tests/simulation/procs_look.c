@@ -28,9 +28,9 @@ static void check_events(struct pcall *c, const struct belay_process_events *out
                       (long long)e->sequence, (long long)before);
             return;
         }
-        if (same && (!found || found->type != pstr(e->event_type) ||
-                     found->payload != pstr(e->payload) ||
-                     found->at_ms != e->occurred_at_ms))
+        if (same &&
+            (!found || found->type != pstr(e->event_type) ||
+             found->payload != pstr(e->payload) || found->at_ms != e->occurred_at_ms))
             violation(w->s, "E1", "event %lld is read as another one",
                       (long long)e->sequence);
     }
@@ -108,7 +108,8 @@ static void look_wakes(struct actor *a, unsigned proc)
                      out.items[k].state == e->wake.state &&
                      out.items[k].enqueue_seq == e->wake.batch;
         if (!found)
-            violation(a->sim, "P4", "wake %lld is not told as it is", (long long)e->seq);
+            violation(a->sim, "P4", "wake %lld is not told as it is",
+                      (long long)e->seq);
     }
     if (out.n != want)
         violation(a->sim, "P4", "%zu of %zu wakes were told", out.n, want);
@@ -122,7 +123,9 @@ static void look_grants(struct actor *a, unsigned proc)
     const struct procs *w = a->sim->procs;
     struct pscope scope = pscope_pick(a->op, 6);
     bool of_scope = pick_of(a->op, 8, 2), live = pick_of(a->op, 9, 2);
-    struct belay_grant_page page = { .size = sizeof(page), .live = live, .limit = 1000 };
+    struct belay_grant_page page = { .size = sizeof(page),
+                                     .live = live,
+                                     .limit = 1000 };
     struct belay_process_grants out = { .n = 0 };
     struct belay_error err = { .code = 0 };
     struct proc_site site;

@@ -21,22 +21,24 @@ static struct pverdict do_register(struct procs *w, const struct pcall *c,
     if (p->there && p->deleting)
         return REFUSE(BELAY_WRONG_STATE, "deleting");
     if (p->there)
-        return p->hash == w->hash[c->proc][c->variant] ? FINE
-                                              : REFUSE(BELAY_REGISTRATION_CONFLICT, NULL);
+        return p->hash == w->hash[c->proc][c->variant]
+                   ? FINE
+                   : REFUSE(BELAY_REGISTRATION_CONFLICT, NULL);
     uint64_t *hash = &w->hash[c->proc][c->variant];
     if (*hash == 0 && to) /* both are different, and always the same */
         *hash = to->proc[c->proc].hash;
-    *p = (struct pproc){ .there = true,
-                         .hash = hash[0] == w->hash[c->proc][1 - c->variant] ? 0 : *hash,
-                         .first = 1,
-                         .created_ms = now_ms,
-                         .updated_ms = now_ms,
-                         .finished_ms = -1,
-                         .retention_ms = c->retention_ms > 0 ? c->retention_ms : -1,
-                         .purge_ms = -1,
-                         .status = BELAY_PROCESS_RUNNING,
-                         .specs = true,
-                         .lease = { .claimed_ms = -1, .expires_ms = -1 } };
+    *p =
+        (struct pproc){ .there = true,
+                        .hash = hash[0] == w->hash[c->proc][1 - c->variant] ? 0 : *hash,
+                        .first = 1,
+                        .created_ms = now_ms,
+                        .updated_ms = now_ms,
+                        .finished_ms = -1,
+                        .retention_ms = c->retention_ms > 0 ? c->retention_ms : -1,
+                        .purge_ms = -1,
+                        .status = BELAY_PROCESS_RUNNING,
+                        .specs = true,
+                        .lease = { .claimed_ms = -1, .expires_ms = -1 } };
     pchange_tell(st, c->proc, BELAY_CHANGE_REGISTERED, now_ms);
     return FINE;
 }
@@ -143,7 +145,8 @@ static struct pverdict do_claim(struct pcall *c, struct pstate *st,
     for (size_t i = 0; to && i < st->n_batches; i++) {
         struct pbatch *b = &st->batch[i];
         const struct pbatch *got = pbatch_at(to, b->session, b->seq);
-        bool free_now = !b->lease || b->expires_ms <= now_ms || b->fence >> 40 != st->epoch;
+        bool free_now =
+            !b->lease || b->expires_ms <= now_ms || b->fence >> 40 != st->epoch;
         if (b->session != c->scope.session || !free_now || !got)
             continue;
         b->lease = got->lease;
@@ -288,9 +291,8 @@ static void mark(struct pstate *st, unsigned proc, int64_t now_ms)
     p->specs = p->has_end = false;
     p->ref = p->output = 0;
     p->purge_ms = now_ms;
-    p->lease = (struct please){ .fence = p->lease.fence,
-                                .claimed_ms = -1,
-                                .expires_ms = -1 };
+    p->lease =
+        (struct please){ .fence = p->lease.fence, .claimed_ms = -1, .expires_ms = -1 };
 }
 
 /* Events first, with what is beside them; then grants; then the process. */
@@ -406,8 +408,7 @@ static struct pverdict do_timers(struct procs *w, struct pstate *st,
 static struct pverdict do_exec_end(struct procs *w, struct pcall *c, struct pstate *st,
                                    const struct pstate *to, int64_t now_ms)
 {
-    const struct pevent *got =
-        to ? pevent_by_key(to, c->proc, c->event.key) : NULL;
+    const struct pevent *got = to ? pevent_by_key(to, c->proc, c->event.key) : NULL;
 
     if (!is_known(st, c->proc) || !to)
         return FINE;

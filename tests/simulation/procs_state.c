@@ -181,8 +181,9 @@ static void read_key(struct pstate *st, const struct row *r)
 
 static int wake_state_of(struct bytes word)
 {
-    static const char *const words[] = { "",           "queued",    "consumed",
-                                         "acknowledged", "cancelled", "duplicate",
+    static const char *const words[] = { "",           "queued",
+                                         "consumed",   "acknowledged",
+                                         "cancelled",  "duplicate",
                                          "target_gone" };
 
     for (int i = 1; i < (int)COUNT_OF(words); i++) {
@@ -236,8 +237,7 @@ static void read_grant(struct pstate *st, const struct row *r)
 
 static void read_count(struct pstate *st, const struct row *r)
 {
-    bool process =
-        bytes_eq(row_bytes(r, GRANT_COUNT_NOUN), bytes_str("process"));
+    bool process = bytes_eq(row_bytes(r, GRANT_COUNT_NOUN), bytes_str("process"));
     struct bytes id = row_bytes(r, GRANT_COUNT_ID);
     unsigned at = process ? pname_of(id) : psession_of(id);
     int64_t n = row_i64(r, GRANT_COUNT_N, 0);
@@ -377,9 +377,10 @@ static void read_event(struct pstate *st, unsigned proc, const struct item *item
 
 static void read_change(struct pstate *st, const struct item *item)
 {
-    static const char *const kinds[] = { "",        "registered", "external_ref",
-                                         "cancel_requested", "ended", "deleted",
-                                         "event_refused" };
+    static const char *const kinds[] = {
+        "",      "registered", "external_ref", "cancel_requested",
+        "ended", "deleted",    "event_refused"
+    };
 
     if (st->n_changes == P_CHANGES) {
         st->fault = "model: too many changes";

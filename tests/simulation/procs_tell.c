@@ -97,7 +97,8 @@ static void send(struct actor *a, struct drafting *d, struct pcall *c,
     pcall_judge(c, rc, &err);
     if (rc || a->sim->rule)
         return;
-    const struct pevent *e = pevent_at(a->sim->procs->cur, c->proc, out.event->sequence);
+    const struct pevent *e =
+        pevent_at(a->sim->procs->cur, c->proc, out.event->sequence);
     if (c->changed ? out.event->sequence != c->appended : !out.replayed && c->lost == 0)
         violation(a->sim, "once", "an event is said to be %lld, and is not",
                   (long long)out.event->sequence);
@@ -119,7 +120,8 @@ static void append_some(struct actor *a, enum ptype type)
     draft(a, type, &d, c);
     if (pick_of(a->op, 2, 3) == 0 || type == PT_DONE || type == PT_CANCEL_REQUESTED)
         pick_key(a, &d, c);
-    if ((type == PT_DONE || type == PT_CANCEL_REQUESTED) && pick_of(a->op, 3, 10) == 0) {
+    if ((type == PT_DONE || type == PT_CANCEL_REQUESTED) &&
+        pick_of(a->op, 3, 10) == 0) {
         d.d.replay_key = NULL;
         c->event.key = 0;
     }
@@ -132,7 +134,7 @@ static void append_some(struct actor *a, enum ptype type)
 
 void op_pappend(struct actor *a)
 {
-    static const enum ptype types[] = { PT_NOTE, PT_NOTE,  PT_NOTE,  PT_NOTE,
+    static const enum ptype types[] = { PT_NOTE, PT_NOTE,  PT_NOTE,    PT_NOTE,
                                         PT_DONE, PT_EXTRA, PT_UNKNOWN, PT_WAKE };
 
     append_some(a, types[pick_of(a->op, 0, COUNT_OF(types))]);
