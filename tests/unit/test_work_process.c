@@ -265,20 +265,26 @@ static void on_trips(struct work *w)
 {
     const struct belay_process_lease *lease = NULL;
     struct scene s;
+    /* A read and a commit; where rows are kept and a key is taken for new, a commit. */
+    uint64_t most = w->driver->caps & DRIVER_FAR ? 1 : 2;
 
     if (!work_is_traced(w) || !begin(&s, w))
         return;
     trace_reset(w->driver);
     WORK_RC(w, append(&s, "line", NULL, NULL), BELAY_OK);
-    TAP_EQ(w->t, trips(w), 2); /* a read and a commit */
+    TAP_EQ(w->t, trips(w), most);
     trace_reset(w->driver);
     WORK_RC(w, append(&s, "line", "another", NULL), BELAY_OK);
-    TAP_EQ(w->t, trips(w), 2);
+    TAP_EQ(w->t, trips(w), most);
     WORK_RC(w, proc_lease(&s.site, "p", "o", 60000, NULL, &w->arena, &lease, &w->err),
             BELAY_OK);
     trace_reset(w->driver);
     WORK_RC(w, proc_renew(&s.site, lease, 120000, NULL, &w->err), BELAY_OK);
-    TAP_EQ(w->t, trips(w), 2);
+    TAP_OK(w->t, trips(w) <= 2);
+    /* A key that is not new costs what it saves. */
+    trace_reset(w->driver);
+    WORK_RC(w, append(&s, "line", "another", NULL), BELAY_OK);
+    TAP_OK(w->t, trips(w) <= 4);
     end(&s);
 }
 
@@ -290,7 +296,8 @@ static void asks_little(struct tap *t)
 static const struct tap_case cases[] = {
     { "damage of processes is found", planted },
     { "a replay of its end repairs a process that runs on", repaired },
-    { "an event, keyed or not, and a renewal take a read and a commit", asks_little },
+    { "an event, keyed or not, takes a read and a commit, on servers the commit alone",
+      asks_little },
 };
 
 int main(int argc, char **argv)
