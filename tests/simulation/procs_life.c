@@ -242,7 +242,7 @@ static belay_rc spoil_body(struct txn *t, void *arg)
         { PROCESS_PURGE_AT_MS, value_null() },
     };
     char index[32];
-    const struct row *row, *end;
+    const struct row *row, *end = NULL;
     int64_t now_ms;
     belay_rc rc = txn_get(t, &row_process, &key, &row);
 
