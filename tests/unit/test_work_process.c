@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "test_work.h"
 #include "work/check.h"
+#include "work/epoch.h"
 #include "work/process_rows.h"
 
 static const char types[] =
@@ -293,9 +294,37 @@ static void asks_little(struct tap *t)
     work_everywhere(t, on_trips);
 }
 
+/* --- epochs --- */
+
+static void on_former_epoch(struct work *w)
+{
+    const struct belay_process_lease *lease = NULL;
+    struct epoch_info info;
+    struct scene s;
+    bool replayed = false;
+
+    if (!begin(&s, w))
+        return;
+    WORK_RC(w, proc_lease(&s.site, "p", "o", 60000, NULL, &w->arena, &lease, &w->err),
+            BELAY_OK);
+    WORK_RC(w, complete(&s, &replayed), BELAY_LEASE_HELD);
+    WORK_RC(w,
+            epoch_raise(w->space, bytes_str("test"), "it", &w->arena, &info, &w->err),
+            BELAY_OK);
+    WORK_RC(w, proc_renew(&s.site, lease, 60000, NULL, &w->err), BELAY_LEASE_LOST);
+    WORK_RC(w, complete(&s, &replayed), BELAY_OK);
+    end(&s);
+}
+
+static void former_epoch(struct tap *t)
+{
+    work_everywhere(t, on_former_epoch);
+}
+
 static const struct tap_case cases[] = {
     { "damage of processes is found", planted },
     { "a replay of its end repairs a process that runs on", repaired },
+    { "L1: a lease of a former epoch keeps nobody away", former_epoch },
     { "an event, keyed or not, takes a read and a commit, on servers the commit alone",
       asks_little },
 };
