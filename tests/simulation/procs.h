@@ -282,6 +282,7 @@ void pchange_tell(struct pstate *st, unsigned proc, int kind, int64_t at_ms);
 void pwake_settle(struct pstate *st, struct pevent *e, int state, int64_t now_ms);
 bool pholds(const struct pstate *st, const struct pheld *h);
 bool pis_live(const struct please *l, int64_t now_ms);
+bool pis_held(const struct pstate *st, unsigned proc, int64_t now_ms);
 
 /* --- procs_rules.c --- */
 

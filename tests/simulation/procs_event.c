@@ -83,6 +83,14 @@ bool pis_live(const struct please *l, int64_t now_ms)
     return l->owner != 0 && now_ms < l->expires_ms;
 }
 
+/* Somebody holds it: by a grant of this epoch, which is not past due. */
+bool pis_held(const struct pstate *st, unsigned proc, int64_t now_ms)
+{
+    const struct please *l = &st->proc[proc].lease;
+
+    return pis_live(l, now_ms) && l->fence >> 40 == st->epoch;
+}
+
 bool pholds(const struct pstate *st, const struct pheld *h)
 {
     const struct please *l = &st->proc[h->proc].lease;
@@ -152,9 +160,10 @@ void pwake_settle(struct pstate *st, struct pevent *e, int state, int64_t now_ms
 
 #define REFUSE(rc, reason) ((struct pverdict){ rc, reason })
 
-static struct pverdict judge_end(const struct pcall *c, const struct pproc *p,
+static struct pverdict judge_end(const struct pcall *c, const struct pstate *st,
                                  bool external, int64_t now_ms)
 {
+    const struct pproc *p = &st->proc[c->proc];
     int authority = c->event.authority;
 
     if (p->status != BELAY_PROCESS_RUNNING)
@@ -165,14 +174,13 @@ static struct pverdict judge_end(const struct pcall *c, const struct pproc *p,
     if (authority == BELAY_AUTHORITY_NONE ||
         (authority == BELAY_AUTHORITY_EXTERNAL && !external && !p->ref))
         return REFUSE(BELAY_INVALID, "authority");
-    return pis_live(&p->lease, now_ms) ? REFUSE(BELAY_LEASE_HELD, NULL)
-                                       : REFUSE(BELAY_OK, NULL);
+    return pis_held(st, c->proc, now_ms) ? REFUSE(BELAY_LEASE_HELD, NULL)
+                                         : REFUSE(BELAY_OK, NULL);
 }
 
 static struct pverdict judge(const struct procs *w, const struct pcall *c,
                              const struct pstate *st, int64_t now_ms)
 {
-    const struct pproc *p = &st->proc[c->proc];
     bool second = is_second(w, st, c->proc);
     bool ends = ends_as(w, st, c) != 0;
     bool wakes = c->type == PT_WAKE || c->type == PT_RING;
@@ -186,7 +194,7 @@ static struct pverdict judge(const struct procs *w, const struct pcall *c,
     if (!c->good)
         return REFUSE(BELAY_INVALID, c->type == PT_NOTE ? "payload" : "pointer");
     if (ends)
-        return judge_end(c, p, !second, now_ms);
+        return judge_end(c, st, !second, now_ms);
     return wakes && !c->has_target ? REFUSE(BELAY_INVALID, "wake_target")
                                    : REFUSE(BELAY_OK, NULL);
 }

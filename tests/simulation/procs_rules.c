@@ -65,7 +65,7 @@ static struct pverdict do_lease(struct procs *w, struct pcall *c, struct pstate 
 
     if (!is_known(st, c->proc))
         return REFUSE(BELAY_NOT_FOUND, NULL);
-    if (l->owner != c->owner && l->fence >> 40 == st->epoch && pis_live(l, now_ms))
+    if (l->owner != c->owner && pis_held(st, c->proc, now_ms))
         return REFUSE(BELAY_LEASE_HELD, NULL);
     if (!to)
         return FINE;
@@ -339,7 +339,7 @@ static struct pverdict do_delete(struct pcall *c, struct pstate *st, int64_t now
     }
     if (!c->force && p->status == BELAY_PROCESS_RUNNING)
         return REFUSE(BELAY_WRONG_STATE, "running");
-    if (!c->force && pis_live(&p->lease, now_ms))
+    if (!c->force && pis_held(st, c->proc, now_ms))
         return REFUSE(BELAY_LEASE_HELD, NULL);
     mark(st, c->proc, now_ms);
     return FINE;
