@@ -104,7 +104,7 @@ struct pchange {
 };
 
 struct pstate {
-    int64_t epoch, floor;
+    int64_t epoch;
     struct pproc proc[P_PROCS];
     struct pevent event[P_EVENTS];
     size_t n_events;
@@ -191,7 +191,6 @@ struct pcall {
     belay_rc rc;
     int64_t appended; /* sequence of its event, new or not */
     bool replayed;
-    struct please granted;
     unsigned cancelled, preserved; /* bits */
     int64_t revoked;
 };
@@ -226,7 +225,6 @@ struct procs {
     size_t n_claims;
     struct belay_handle work[P_WORKS];
     unsigned work_proc[P_WORKS];
-    bool work_ends[P_WORKS], work_over[P_WORKS];
     size_t n_works;
     unsigned n_turns;
     struct belay_arena arena;

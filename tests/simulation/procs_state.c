@@ -295,8 +295,6 @@ static void read_first(struct pstate *st, const struct row *r)
         unsigned at = psession_of(row_bytes(r, INBOX_SESSION));
         if (at < P_SESSIONS)
             st->last_batch[at] = row_i64(r, INBOX_LAST_SEQ, 0);
-    } else if (r->type == &row_fence_floor) {
-        st->floor = row_i64(r, FENCE_FLOOR_FLOOR, 0);
     } else if (r->type == &row_epoch) {
         st->epoch = row_i64(r, EPOCH_EPOCH, 0);
     }
@@ -494,7 +492,7 @@ void pstate_clear(struct pstate *st)
     memset(st->of_session, 0, sizeof(st->of_session));
     memset(st->last_batch, 0, sizeof(st->last_batch));
     st->n_events = st->n_grants = st->n_batches = st->n_changes = 0;
-    st->epoch = st->floor = 0;
+    st->epoch = 0;
     st->fault = NULL;
 }
 
