@@ -79,7 +79,10 @@ static belay_rc load(struct txn *t, const struct proc_draft *d, struct loaded *o
         wants[n++] = (struct row_want){ &row_process_key, key };
     if (d->lease)
         wants[n++] = (struct row_want){ &row_epoch, NULL };
-    belay_rc rc = txn_get_many(t, wants, n, rows);
+    /* Replays are rare: a key is most likely new. */
+    belay_rc rc = d->key.ptr ? txn_expect_none(t, &row_process_key, key) : BELAY_OK;
+    if (rc == BELAY_OK)
+        rc = txn_get_many(t, wants, n, rows);
     if (rc == BELAY_OK)
         rc = proc_found(t, d->process, rows[0], &out->p);
     if (rc == BELAY_OK && d->lease)

@@ -135,9 +135,7 @@ static belay_rc lease_body(struct txn *t, void *arg)
 
     if (rc)
         return rc;
-    /* L1.  A grant of a former epoch holds nothing. */
-    bool own = bytes_eq(p.lease.owner, l->holder.owner);
-    if (!own && fence_epoch(p.lease.fence) == epoch)
+    if (!bytes_eq(p.lease.owner, l->holder.owner)) /* L1 */
         rc = proc_unheld(t, &p, now_ms);
     return rc ? rc : grant_lease(t, l, &p, now_ms, epoch);
 }

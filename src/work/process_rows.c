@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "work/epoch.h"
 
 /* --- names --- */
 
@@ -240,8 +241,14 @@ belay_rc proc_hold(struct txn *t, const struct proc *p,
 
 belay_rc proc_unheld(struct txn *t, const struct proc *p, int64_t now_ms)
 {
+    int64_t epoch = 0;
+
     if (!lease_is_live(&p->lease, now_ms))
         return BELAY_OK;
+    belay_rc rc = epoch_in(t, &epoch);
+    /* L1.  A grant of a former epoch holds nothing. */
+    if (rc || fence_epoch(p->lease.fence) != epoch)
+        return rc;
     return refuse_lease_held(p->id, p->lease.owner, now_ms, p->lease.expires_at_ms,
                              txn_error(t));
 }

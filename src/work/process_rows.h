@@ -98,7 +98,7 @@ MUST_USE belay_rc proc_write(struct txn *t, struct proc *p);
 MUST_USE belay_rc proc_hold(struct txn *t, const struct proc *p,
                             const struct belay_process_lease *lease, int64_t epoch);
 belay_rc proc_lease_lost(struct txn *t, struct bytes id, const char *reason);
-/* Somebody else holds it and is not past due: lease_held. */
+/* Somebody holds it, by a grant of this epoch that is not past due: lease_held. */
 MUST_USE belay_rc proc_unheld(struct txn *t, const struct proc *p, int64_t now_ms);
 
 /* Tells the feed what has changed, of the process as it shall be. */

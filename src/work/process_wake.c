@@ -351,11 +351,12 @@ belay_rc wake_forget(struct txn *t, struct bytes process, int64_t seq)
 
     if (rc || !wake)
         return rc;
-    if (is_in(wake, BELAY_WAKE_QUEUED)) {
+    bool queued = is_in(wake, BELAY_WAKE_QUEUED);
+    if (queued)
         rc = unrank(t, wake);
-        if (rc == BELAY_OK)
-            rc = detach(t, wake);
-    }
+    /* Of one that was acknowledged somebody may still have the batch. */
+    if (rc == BELAY_OK && (queued || is_in(wake, BELAY_WAKE_ACKNOWLEDGED)))
+        rc = detach(t, wake);
     if (rc == BELAY_OK)
         rc = unmark_target(t, wake);
     return rc ? rc : txn_delete(t, &row_process_wake, key);

@@ -121,6 +121,25 @@ static void id_reused(struct world *w)
     STR(w, wake_states(w, "p"), "1 consumed");
 }
 
+/* The same while somebody works on a wake that was acknowledged. */
+static void id_reused_meanwhile(struct world *w)
+{
+    enroll_id(w, "p");
+    (void)wake(w, "p", "s", "first life");
+    const struct belay_claim *c = take(w, 1);
+    OK(w, ack(w, "p", 1)); /* the batch stays with him */
+    RC(w, belay_process_delete(w->use, "p", true, &w->err), BELAY_OK);
+    enroll_id(w, "p");
+    (void)wake(w, "p", "s", "second life");
+    STR(w, wake_states(w, "p"), "1 queued");
+    RC(w, finish(w, "s", BELAY_ANY_REVISION, c), BELAY_OK);
+    STR(w, wake_states(w, "p"), "1 queued");
+    c = take(w, 1);
+    OK(w, strstr(c->batches[0].items[0].payload, "second life") != NULL);
+    RC(w, finish(w, "s", BELAY_ANY_REVISION, c), BELAY_OK);
+    STR(w, wake_states(w, "p"), "1 consumed");
+}
+
 /* Somebody has enqueued it by hand: it is the same one. */
 static void by_hand(struct world *w)
 {
@@ -170,6 +189,8 @@ static const struct noun_case cases[] = {
     { "a wake is acknowledged once, and its batch goes with it", acknowledged, 0 },
     { "a wake whose target is gone is told, and stops no event", target_gone, 0 },
     { "a process of a used id loses no wake, and settles only its own", id_reused, 0 },
+    { "a process of a used id wakes, also while the wake before is worked on",
+      id_reused_meanwhile, 0 },
     { "a wake that was enqueued by hand is not doubled", by_hand, 0 },
     { "wakes are listed in pages, queued ones and all", many, 0 },
 };

@@ -4,6 +4,7 @@
 
 #include "execs.h"
 #include "nouns.h"
+#include "procs.h"
 #include "store/drivers/memory.h"
 #include "store/txn_impl.h"
 
@@ -200,6 +201,7 @@ static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
     l->front = f;
     l->noun = f->sim->running->actor->noun;
     l->exec = f->sim->running->actor->exec;
+    l->proc = f->sim->running->actor->proc;
     l->now_ms = now_ms;
     l->plan = *plan;
     l->plan.guards = arena_zalloc(&l->arena, plan->n_guards, sizeof(struct guard));
@@ -224,6 +226,7 @@ static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
 struct origin {
     struct ncall *noun;
     struct xcall *exec;
+    struct pcall *proc;
     int64_t now_ms;
     uint64_t began;
 };
@@ -243,6 +246,8 @@ static belay_rc commit_now(struct front *f, void *attempt, const struct plan *pl
         watch_commit(f, plan, result, rc);
     else if (applied && s->nouns)
         nouns_commit(s, plan->ns, from.noun, from.now_ms);
+    else if (applied && s->procs)
+        procs_commit(s, plan->ns, from.proc, from.now_ms);
     else if (applied)
         execs_commit(s, plan->ns, from.exec, from.now_ms, from.began);
     return rc;
@@ -263,7 +268,7 @@ void deliver_late(struct sim *s, unsigned which)
     s->n_late--;
     if (driver_begin(s->memory, attempt, l->plan.ns, NULL) == BELAY_OK) {
         trace(s, "arrives late", l->plan.id, 0);
-        struct origin from = { l->noun, l->exec, l->now_ms, 0 };
+        struct origin from = { l->noun, l->exec, l->proc, l->now_ms, 0 };
         belay_rc dropped = commit_now(l->front, attempt, &l->plan, from, &result, NULL);
         (void)dropped; /* nobody waits for it */
         driver_end(s->memory, attempt);
@@ -301,6 +306,8 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
         a->noun->run_no = f->sim->nouns->no;
     if (a && a->exec)
         own->began = a->exec->run_no = f->sim->execs->no;
+    if (a && a->proc)
+        a->proc->run_no = f->sim->procs->no;
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }
 
@@ -336,6 +343,8 @@ static belay_rc lose(struct front *f, const struct plan *plan,
         a->noun->lost++;
     if (a->exec)
         a->exec->lost++;
+    if (a->proc)
+        a->proc->lost++;
     /* What lost the reply is often still there. */
     uint64_t draw = mix(a->op->r, a->n_points);
     if (f->sim->swarm.rate[SIM_OUTAGE] > 0 && draw % 3 == 0)
@@ -366,7 +375,7 @@ static belay_rc front_commit(struct driver *d, void *attempt, const struct plan 
     struct actor *a = f->sim->running->actor;
     bool before = a->unresolved;
     a->unresolved = true;
-    struct origin from = { a->noun, a->exec, own->now_ms, own->began };
+    struct origin from = { a->noun, a->exec, a->proc, own->now_ms, own->began };
     belay_rc rc = commit_now(f, inner(attempt), plan, from, result, err);
     /* Applied, but not yet answered: others act on it, or this one dies. */
     (void)pass(f, AT_REPLY);
@@ -406,6 +415,8 @@ static belay_rc front_now_ms(struct driver *d, void *attempt, int64_t *out,
         own->now_ms = space_tell_time(body->space, *out);
         if (f->sim->nouns)
             nouns_time(f->sim, own->now_ms);
+        else if (f->sim->procs)
+            procs_time(f->sim, own->now_ms);
         else
             execs_time(f->sim, own->now_ms);
     }

@@ -3,7 +3,7 @@
  *     t_sim [--seeds A..B | --seconds S | --replay FILE|FOLDER... | --shrink SEED
  *            | --check-determinism A..B] [--ops N] [--faults all|none|NAME,...]
  *           [--salt N] [--out FILE] [--prune N] [--driver memory|sqlite]
- *           [--nouns | --executions] [--verbose] [--progress]
+ *           [--nouns | --executions | --processes] [--verbose] [--progress]
  *
  * Prints TAP; exits 1 when a rule was broken.
  */
@@ -42,11 +42,12 @@ static double now_s(void)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
-                    "              --shrink SEED | --check-determinism A..B]\n"
-                    "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
-                    "             [--out FILE] [--prune N] [--driver memory|sqlite]\n"
-                    "             [--nouns | --executions] [--verbose]\n");
+    fprintf(stderr,
+            "usage: t_sim [--seeds A..B | --seconds S | --replay FILE... |\n"
+            "              --shrink SEED | --check-determinism A..B]\n"
+            "             [--ops N] [--faults all|none|NAME,...] [--salt N]\n"
+            "             [--out FILE] [--prune N] [--driver memory|sqlite]\n"
+            "             [--nouns | --executions | --processes] [--verbose]\n");
     return 2;
 }
 
@@ -95,6 +96,8 @@ static bool parse(struct options *o, int argc, char **argv)
             o->setup.nouns = true;
         } else if (strcmp(argv[i], "--executions") == 0) {
             o->setup.execs = true;
+        } else if (strcmp(argv[i], "--processes") == 0) {
+            o->setup.procs = true;
         } else if (strcmp(argv[i], "--progress") == 0) {
             o->progress = true;
         } else if (strcmp(argv[i], "--replay") == 0) {
@@ -108,7 +111,7 @@ static bool parse(struct options *o, int argc, char **argv)
             i++;
         }
     }
-    return !(o->setup.nouns && o->setup.execs);
+    return o->setup.nouns + o->setup.execs + o->setup.procs <= 1;
 }
 
 static void tell_failure(const struct setup *setup)
@@ -119,6 +122,7 @@ static void tell_failure(const struct setup *setup)
            " --verbose\n",
            setup->nouns   ? " --nouns"
            : setup->execs ? " --executions"
+           : setup->procs ? " --processes"
                           : "",
            setup->seed, setup->ops, setup->salt);
 }

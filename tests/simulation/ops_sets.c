@@ -4,6 +4,7 @@
 #include "execs.h"
 #include "nouns.h"
 #include "ops.h"
+#include "procs.h"
 
 /* --- jobs: a row that says where in which index it stands --- */
 
@@ -228,6 +229,8 @@ void op_audit(struct actor *a)
         nouns_audit(a);
     if (a->sim->execs)
         execs_audit(a);
+    if (a->sim->procs)
+        procs_audit(a);
     if (is_work(a->sim->setup))
         return;
     belay_rc rc = run_call(a, a->op->number, audit_body, NULL, NULL);

@@ -160,6 +160,8 @@ static bool read_line(struct replay *r, const struct line *l)
         return u->nouns = l->number[1] != 0, true;
     if (is_line(l, "executions", 1))
         return u->execs = l->number[1] != 0, true;
+    if (is_line(l, "processes", 1))
+        return u->procs = l->number[1] != 0, true;
     if (strcmp(l->word[0], "op") == 0)
         return read_op(r, l);
     if (strcmp(l->word[0], "rate") == 0)
@@ -236,6 +238,8 @@ static bool write_file(const struct sim *s, const struct replay *r, const char *
         fprintf(f, "nouns 1\n");
     if (r->setup.execs)
         fprintf(f, "executions 1\n");
+    if (r->setup.procs)
+        fprintf(f, "processes 1\n");
     for (size_t i = 0; i < COUNT_OF(fields); i++)
         fprintf(f, "%s %" PRIu64 "\n", fields[i], get_field(&s->swarm, i));
     for (unsigned i = 0; i < SIM_FAULTS; i++) {

@@ -249,6 +249,7 @@ void turn_kill(struct sim *s, struct actor *a)
     a->co = NULL;
     a->call = NULL;
     a->noun = NULL;
+    a->proc = NULL;
     if (a->exec)
         execs_dead(s, a);
     a->waiting = NULL;

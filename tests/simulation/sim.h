@@ -8,6 +8,7 @@
  *   swarm.c       what a seed enables, and its programs
  *   nouns*.c      inboxes, sessions and blobs under another watch (nouns.h)
  *   execs*.c      executions, likewise (execs.h)
+ *   procs*.c      processes, likewise (procs.h)
  *   world.c       one schedule from beginning to end
  *   replay.c      schedules as files, shrinking
  *   main.c        the command line
@@ -106,6 +107,31 @@ enum op_kind {
     OP_XREDEEM,
     OP_XTIMERS,
     OP_XEPOCH,
+    OP_PROCS, /* from here on: --processes */
+    OP_PREGISTER = OP_PROCS,
+    OP_PAPPEND,
+    OP_PSAY,
+    OP_PCOMPLETE,
+    OP_PCANCEL,
+    OP_PREF,
+    OP_PLEASE,
+    OP_PRENEW,
+    OP_PRELEASE,
+    OP_PWORKER,
+    OP_PACK,
+    OP_PGRANT,
+    OP_PREVOKE,
+    OP_PTRANSFER,
+    OP_PFORGET,
+    OP_PLOOK,
+    OP_PCHANGES,
+    OP_PINBOX,
+    OP_PDROP,
+    OP_PEXEC,
+    OP_PDELETE,
+    OP_PTIMERS,
+    OP_PSPOIL,
+    OP_PEPOCH,
     OP_KINDS,
     OP_AUDIT = OP_KINDS, /* only at the end */
 };
@@ -180,6 +206,7 @@ struct setup {
     bool sqlite;    /* on SQLite in memory, its queue of bodies left aside */
     bool nouns;     /* inboxes, sessions and blobs instead of things */
     bool execs;     /* executions instead of things */
+    bool procs;     /* processes instead of things */
     bool verbose;
 };
 
@@ -190,6 +217,9 @@ struct nouns;
 struct ncall;
 struct execs;
 struct xcall;
+struct procs;
+struct pcall;
+struct proc_book;
 struct lane_book;
 
 struct coroutine {
@@ -222,6 +252,7 @@ struct actor {
     struct call *call;  /* the transaction it is in */
     struct ncall *noun; /* the call of a noun it is in */
     struct xcall *exec; /* likewise, of executions */
+    struct pcall *proc; /* and of processes */
     /* What the read under way should answer, for the body's check (record.c). */
     const struct scan *scan;
     struct mentry want[WANTS_MAX];
@@ -240,6 +271,7 @@ struct front {
     unsigned uid;
     struct store *store;
     struct lane_book *lanes; /* of executions */
+    struct proc_book *book;  /* of registrations */
     int64_t wall_offset_ms;
     int64_t down_until_us; /* nothing gets through before */
     struct {
@@ -341,6 +373,7 @@ struct late {
     struct plan plan;
     struct ncall *noun;
     struct xcall *exec;
+    struct pcall *proc;
     int64_t now_ms;
 };
 
@@ -350,6 +383,7 @@ struct sim {
     struct model model;
     struct nouns *nouns; /* NULL without --nouns */
     struct execs *execs; /* NULL without --executions */
+    struct procs *procs; /* NULL without --processes */
     struct driver *memory;
     int64_t mono_us;
     uint64_t random; /* state of the stores' randomness */
@@ -383,7 +417,7 @@ struct sim {
 /* Actors call what src/work offers, and the model of things has nothing to do. */
 static inline bool is_work(const struct setup *u)
 {
-    return u->nouns || u->execs;
+    return u->nouns || u->execs || u->procs;
 }
 
 /* --- chance --- */
@@ -520,6 +554,10 @@ op_run op_delete, op_put, op_pin, op_unpin, op_collect, op_load, op_spoil, op_ep
 op_run op_xsubmit, op_xclaim, op_xwork, op_xfinish, op_xrenew, op_xprogress, op_xframes;
 op_run op_xforge, op_xcancel, op_xreplay, op_xpriority, op_xrevoke, op_xtag, op_xgrant;
 op_run op_xredeem, op_xtimers, op_xepoch;
+op_run op_pregister, op_pappend, op_psay, op_pcomplete, op_pcancel, op_pref, op_please;
+op_run op_prenew, op_prelease, op_pworker, op_pack, op_pgrant, op_prevoke, op_ptransfer;
+op_run op_pforget, op_plook, op_pchanges, op_pinbox, op_pdrop, op_pexec, op_pdelete;
+op_run op_ptimers, op_pspoil, op_pepoch;
 
 /* State predicates of what the operations keep up; called after every commit. */
 void check_invariants(struct sim *s, struct bytes ns);

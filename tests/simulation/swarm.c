@@ -75,6 +75,30 @@ static const struct {
     [OP_XREDEEM]     = { "redeem",      op_xredeem,     4 },
     [OP_XTIMERS]     = { "timers",      op_xtimers,     6 },
     [OP_XEPOCH]      = { "raise_epoch", op_xepoch,      1 },
+    [OP_PREGISTER]   = { "register",    op_pregister,   5 },
+    [OP_PAPPEND]     = { "append",      op_pappend,     8 },
+    [OP_PSAY]        = { "say",         op_psay,        8 },
+    [OP_PCOMPLETE]   = { "end_process", op_pcomplete,   4 },
+    [OP_PCANCEL]     = { "ask_to_end",  op_pcancel,     3 },
+    [OP_PREF]        = { "refer",       op_pref,        2 },
+    [OP_PLEASE]      = { "lease",       op_please,      6 },
+    [OP_PRENEW]      = { "prolong",     op_prenew,      4 },
+    [OP_PRELEASE]    = { "give_back",   op_prelease,    4 },
+    [OP_PWORKER]     = { "run_process", op_pworker,     6 },
+    [OP_PACK]        = { "acknowledge", op_pack,        3 },
+    [OP_PGRANT]      = { "grant_it",    op_pgrant,      8 },
+    [OP_PREVOKE]     = { "revoke_it",   op_prevoke,     3 },
+    [OP_PTRANSFER]   = { "hand_over",   op_ptransfer,   5 },
+    [OP_PFORGET]     = { "forget",      op_pforget,     3 },
+    [OP_PLOOK]       = { "look",        op_plook,       4 },
+    [OP_PCHANGES]    = { "changes",     op_pchanges,    4 },
+    [OP_PINBOX]      = { "inbox",       op_pinbox,      6 },
+    [OP_PDROP]       = { "drop_wake",   op_pdrop,       2 },
+    [OP_PEXEC]       = { "execute",     op_pexec,       4 },
+    [OP_PDELETE]     = { "remove",      op_pdelete,     3 },
+    [OP_PTIMERS]     = { "purge",       op_ptimers,     4 },
+    [OP_PSPOIL]      = { "lose_end",    op_pspoil,      1 },
+    [OP_PEPOCH]      = { "new_epoch",   op_pepoch,      1 },
     [OP_AUDIT]       = { "audit",       op_audit,       0 },
 };
 
@@ -162,6 +186,22 @@ static const uint64_t exec_themes[] = {
         XKIND(OP_XREVOKE),
     XUSUAL | XKIND(OP_XFINISH) | XKIND(OP_XREVOKE) | XKIND(OP_XEPOCH) |
         XKIND(OP_XREPLAY) | XKIND(OP_XTIMERS),
+};
+
+/* And of processes: all of them register, and tell something. */
+#define PKIND(k) KIND((k)-OP_PROCS)
+#define PUSUAL (PKIND(OP_PREGISTER) | PKIND(OP_PAPPEND))
+static const uint64_t proc_themes[] = {
+    PUSUAL | PKIND(OP_PCOMPLETE) | PKIND(OP_PCANCEL) | PKIND(OP_PLOOK) |
+        PKIND(OP_PCHANGES) | PKIND(OP_PSPOIL),
+    PUSUAL | PKIND(OP_PLEASE) | PKIND(OP_PRENEW) | PKIND(OP_PRELEASE) |
+        PKIND(OP_PWORKER) | PKIND(OP_PDELETE) | PKIND(OP_PEPOCH),
+    PKIND(OP_PREGISTER) | PKIND(OP_PSAY) | PKIND(OP_PACK) | PKIND(OP_PINBOX) |
+        PKIND(OP_PDROP) | PKIND(OP_PDELETE),
+    PUSUAL | PKIND(OP_PGRANT) | PKIND(OP_PREVOKE) | PKIND(OP_PTRANSFER) |
+        PKIND(OP_PFORGET) | PKIND(OP_PCANCEL) | PKIND(OP_PDELETE),
+    PUSUAL | PKIND(OP_PCOMPLETE) | PKIND(OP_PTIMERS) | PKIND(OP_PEXEC) |
+        PKIND(OP_PSAY) | PKIND(OP_PGRANT) | PKIND(OP_PCHANGES) | PKIND(OP_PLEASE),
 };
 
 static void choose_faults(struct sim *s)
@@ -254,8 +294,11 @@ static struct kinds kinds_of(const struct setup *u)
         return (struct kinds){ OP_NOUNS, OP_EXECS, OP_ENQUEUE, noun_themes,
                                COUNT_OF(noun_themes) };
     if (u->execs)
-        return (struct kinds){ OP_EXECS, OP_KINDS, OP_XSUBMIT, exec_themes,
+        return (struct kinds){ OP_EXECS, OP_PROCS, OP_XSUBMIT, exec_themes,
                                COUNT_OF(exec_themes) };
+    if (u->procs)
+        return (struct kinds){ OP_PROCS, OP_KINDS, OP_PREGISTER, proc_themes,
+                               COUNT_OF(proc_themes) };
     return (struct kinds){ 0, OP_NOUNS, OP_RMW, themes, COUNT_OF(themes) };
 }
 
@@ -265,7 +308,7 @@ static unsigned choose_kinds(struct sim *s)
     struct kinds of = kinds_of(s->setup);
     unsigned rare = 2 + (unsigned)(draw_of(s, 19) % 3); /* few kinds, or many */
     uint64_t theme = draw_of(s, 20) % (2 * of.n_themes);
-    unsigned total = 0, base = s->setup->execs ? OP_EXECS : 0;
+    unsigned total = 0, base = of.first >= OP_EXECS ? of.first : 0;
 
     for (unsigned k = 0; k < OP_KINDS; k++) {
         uint64_t d = draw_of(s, 200 + k);

@@ -5,6 +5,7 @@
 
 #include "execs.h"
 #include "nouns.h"
+#include "procs.h"
 #include "store/drivers/memory.h"
 #include "store/drivers/sqlite.h"
 
@@ -68,6 +69,7 @@ static bool begin(struct sim *s)
     model_reset(&s->model);
     nouns_open(s);
     execs_open(s);
+    procs_open(s);
     swarm_make(s);
     /* The first front has no store and no actors: its clock is the driver's. */
     s->fronts[0] = (struct front){ .sim = s };
@@ -138,6 +140,8 @@ static void audit(struct sim *s)
         nouns_audit_begin(a);
     if (s->execs)
         execs_audit_begin(a);
+    if (s->procs)
+        procs_audit_begin(a);
     turn_start(s, a);
     turn_run(s);
 }
@@ -191,6 +195,7 @@ bool world_run(struct sim *s, const struct setup *setup)
     drop_late(s);
     nouns_close(s);
     execs_close(s);
+    procs_close(s);
     for (unsigned i = 0; i < s->n_fronts; i++)
         store_close(s->fronts[i].store);
     driver_close(s->memory);
