@@ -2,7 +2,7 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-.PHONY: build help run check lint bench install clean
+.PHONY: build help run check lint fuzz bench install clean
 
 build: ## build the library and build/belay (default)
 	@tools/setup build
@@ -24,6 +24,10 @@ lint: ## formatting, static analysis, headers, exported symbols
 	@tools/build plain clang
 	@tools/lint
 
+fuzz: ## run the fuzz targets with libFuzzer; F=target selects, SECONDS=n for each (60)
+	@tools/setup check
+	@tools/fuzz '$(F)' '$(or $(SECONDS),60)'
+
 bench: build ## run the benchmarks; B=name runs one
 	@tools/bench $(if $(B),'$(B)')
 
@@ -32,4 +36,4 @@ install: build ## install below PREFIX (/usr/local), under DESTDIR when set
 	@DESTDIR='$(DESTDIR)' meson install -C build --no-rebuild
 
 clean: ## remove every build directory
-	rm -rf build build-asan build-tsan build-clang
+	rm -rf build build-asan build-tsan build-clang build-fuzz

@@ -9,6 +9,7 @@
 #include <belay/fleet.h>
 #include <belay/flow.h>
 #include <belay/open.h>
+#include <belay/process.h>
 #include <belay/queue.h>
 #include <belay/ring.h>
 #include <belay/session.h>

@@ -280,13 +280,14 @@ struct belay_submission {
     const struct belay_tag *tags;
     size_t n_tags;
     const char *session; /* whose inbox hears of the end */
-    const char *process;
+    const char *process; /* registered (process.h): the end appends an event there */
     const char *traceparent, *tracestate;
     const char *creator;
     const char *key;       /* idempotency: one execution for it within the window */
     int64_t key_window_ms; /* 0: BELAY_KEY_WINDOW_MS */
     int64_t max_reclaims;  /* 0: BELAY_MAX_RECLAIMS; -1: none, the first loss ends it */
     int64_t retention_ms;  /* once terminal; 0: BELAY_RETENTION_MS */
+    const char *process_event; /* of which type; NULL: "execution.completed" */
 };
 
 struct belay_submitted {
@@ -753,7 +754,9 @@ BELAY_API BELAY_MUST_USE belay_rc belay_execution_events(
 /* --- timers --- */
 
 struct belay_timer_report {
-    int64_t promoted, expired_leases, timed_out, expired, purged, keys, capped;
+    int64_t promoted, expired_leases, timed_out, expired;
+    int64_t purged; /* executions and processes */
+    int64_t keys, capped;
     int64_t next_due_at_ms; /* BELAY_TIME_NONE: nothing waits for a time */
     bool busy;              /* another process does it just now */
     bool more;              /* something is due still */

@@ -7,6 +7,7 @@
 #include "api/settings.h"
 #include "store/store.h"
 #include "work/execution.h"
+#include "work/process.h"
 
 #define NAMESPACE_MAX 63
 
@@ -22,8 +23,9 @@ struct belay {
     struct settings settings;    /* the URL's over the caller's options */
     struct driver *driver;
     struct store *store;
-    struct space *space;   /* the store's own */
-    struct exec_site site; /* of executions; its book of lanes is the handle's */
+    struct space *space;        /* the store's own */
+    struct exec_site site;      /* of executions; its book of lanes is the handle's */
+    struct proc_site processes; /* likewise, with a book of registrations */
     char ns[NAMESPACE_MAX + 1];
 };
 

@@ -81,6 +81,7 @@ static belay_rc read_submission(const struct op_call *call, struct belay_arena *
         .attempt_timeout_ms = op_number(call, "attempt_timeout", 0),
         .session = op_str(call, "session"),
         .process = op_str(call, "process"),
+        .process_event = op_str(call, "process_event"),
         .traceparent = op_str(call, "trace_parent"),
         .creator = call->principal,
         .key = op_str(call, "key"),

@@ -1,12 +1,9 @@
 /* Lists that can be followed: frames and events. */
+#include "api/op_follow.h"
+
 #include "api/op_execution.h"
 
-#define PAGE 500
-/* How long one call waits for something new; then it is made again. */
-#define FOLLOW_WAIT_MS ((int64_t)60 * 1000)
-
-/* Hands one item over. */
-static belay_rc emit(const struct op_call *call, struct op_maker *m, json_t *item)
+belay_rc op_emit(const struct op_call *call, struct op_maker *m, json_t *item)
 {
     json_t *owned CLEANUP(json_decrefp) = item;
 
@@ -17,9 +14,8 @@ static belay_rc emit(const struct op_call *call, struct op_maker *m, json_t *ite
     return call->follow->emit(call->follow->arg, owned, m->err);
 }
 
-/* Being told to stop is how following ends. */
-static belay_rc ended(belay_rc rc, const char *cursor, json_t **out,
-                      struct belay_error *err)
+belay_rc op_followed(belay_rc rc, const char *cursor, json_t **out,
+                     struct belay_error *err)
 {
     struct op_maker m = { .err = err };
 
@@ -79,7 +75,7 @@ static belay_rc log_page(struct log_walk *w, struct op_maker *m)
     for (size_t i = 0; rc == BELAY_OK && i < page.n; i++) {
         w->request.after_seq = page.items[i].seq;
         if (is_wanted(w->call, page.items[i].kind))
-            rc = emit(w->call, m, op_json_frame(&page.items[i]));
+            rc = op_emit(w->call, m, op_json_frame(&page.items[i]));
     }
     if (rc == BELAY_OK && page.n == 0)
         go_on(w, &page);
@@ -92,11 +88,11 @@ static belay_rc follow_log(struct log_walk *w, json_t **out, struct belay_error 
     belay_rc rc = BELAY_OK;
 
     w->request.attempt = w->pinned ? w->request.attempt : 0;
-    w->request.limit = PAGE;
+    w->request.limit = FOLLOW_PAGE;
     w->request.wait_ms = w->follows ? FOLLOW_WAIT_MS : 0;
     while (rc == BELAY_OK && !w->over)
         rc = log_page(w, &m);
-    return ended(rc, NULL, out, err);
+    return op_followed(rc, NULL, out, err);
 }
 
 /* One page, for who asks for pages. */
@@ -177,10 +173,8 @@ static belay_rc read_request(const struct op_call *call, struct belay_arena *a,
     return BELAY_OK;
 }
 
-/* Copies the cursor to where the next page does not end it. */
-static belay_rc keep_cursor(struct buf *to, const char *cursor,
-                            struct belay_event_request *request,
-                            struct belay_error *err)
+belay_rc op_keep_cursor(struct buf *to, const char *cursor, const char **after,
+                        struct belay_error *err)
 {
     if (!cursor)
         return BELAY_OK;
@@ -188,7 +182,7 @@ static belay_rc keep_cursor(struct buf *to, const char *cursor,
     buf_append(to, bytes_of(cursor, strlen(cursor) + 1));
     if (to->failed)
         return err_no_memory(err, "a cursor");
-    request->after = (const char *)to->ptr;
+    *after = (const char *)to->ptr;
     return BELAY_OK;
 }
 
@@ -201,18 +195,18 @@ static belay_rc follow_events(const struct op_call *call,
     belay_rc rc = BELAY_OK;
 
     request->wait_ms = FOLLOW_WAIT_MS;
-    request->limit = PAGE;
+    request->limit = FOLLOW_PAGE;
     while (rc == BELAY_OK) {
         struct belay_arena arena CLEANUP(arena_release) = { 0 };
         struct belay_events page = { 0 };
 
         rc = exec_events(&call->belay->site, request, &arena, &page, err);
         for (size_t i = 0; rc == BELAY_OK && i < page.n; i++)
-            rc = emit(call, &m, op_json_event(&m, &page.items[i]));
+            rc = op_emit(call, &m, op_json_event(&m, &page.items[i]));
         if (rc == BELAY_OK)
-            rc = keep_cursor(&cursor, page.cursor, request, err);
+            rc = op_keep_cursor(&cursor, page.cursor, &request->after, err);
     }
-    return ended(rc, NULL, out, err);
+    return op_followed(rc, NULL, out, err);
 }
 
 belay_rc op_events(const struct op_call *call, json_t **out, struct belay_error *err)

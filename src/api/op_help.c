@@ -80,7 +80,7 @@ static void append_commands(struct buf *out, const struct op_group *group,
             buf_printf(out, "\n%s:\n", group->title);
         any = true;
         buf_append_str(&left, op->words);
-        append_entry(out, &left, 20, bytes_str(op->summary));
+        append_entry(out, &left, 24, bytes_str(op->summary));
         out->failed |= left.failed;
     }
 }

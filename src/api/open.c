@@ -29,7 +29,9 @@ static belay_rc open_site(struct belay *b, enum belay_backend_tag backend,
     b->site.space = b->space;
     b->site.backend = backend;
     b->site.grace_ms = grace_ms == SETTING_UNSET ? RECLAIM_GRACE_MS : grace_ms;
-    return lane_book_open(&b->site.lanes, err);
+    b->processes = (struct proc_site){ .space = b->space };
+    belay_rc rc = lane_book_open(&b->site.lanes, err);
+    return rc ? rc : proc_book_open(&b->processes.book, err);
 }
 
 /* The driver, the store on it, and the space in that. */
@@ -126,6 +128,7 @@ void belay_close(struct belay *b)
     if (!b)
         return;
     lane_book_close(b->site.lanes);
+    proc_book_close(b->processes.book);
     store_close(b->store);
     driver_close(b->driver);
     free(b);

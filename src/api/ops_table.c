@@ -3,6 +3,7 @@
 #include "api/op_handlers.h"
 #include "api/ops_args.h"
 #include "api/ops_executions.h"
+#include "api/ops_processes.h"
 #include "api/ops_sessions.h"
 
 static const char *const outputs[] = { "table", "json", "jsonl", NULL };
@@ -376,6 +377,10 @@ static const struct op_group groups[] = {
     { .title = "What goes on", .ops = ops_activity, .n_ops = COUNT_OF(ops_activity) },
     { .title = "Inboxes", .ops = ops_queue, .n_ops = COUNT_OF(ops_queue) },
     { .title = "Sessions", .ops = ops_session, .n_ops = COUNT_OF(ops_session) },
+    { .title = "Processes", .ops = ops_process, .n_ops = COUNT_OF(ops_process) },
+    { .title = "Who runs processes, and who sees them",
+      .ops = ops_process_scope,
+      .n_ops = COUNT_OF(ops_process_scope) },
     { .title = "Attachments",
       .ops = ops_attachment,
       .n_ops = COUNT_OF(ops_attachment) },

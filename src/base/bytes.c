@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/arena.h"
+
 int bytes_cmp(struct bytes a, struct bytes b)
 {
     size_t shorter = a.len < b.len ? a.len : b.len;
@@ -134,6 +136,17 @@ size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n)
 }
 
 /* Room for `more` bytes behind len, or the sticky failure. */
+/* The first `len` bytes in a larger place, or NULL. */
+static uint8_t *larger(const struct buf *b, size_t cap)
+{
+    if (!b->arena)
+        return realloc(b->ptr, cap);
+    uint8_t *ptr = arena_alloc(b->arena, cap);
+    if (ptr && b->len > 0)
+        memcpy(ptr, b->ptr, b->len);
+    return ptr;
+}
+
 static bool reserve(struct buf *b, size_t more)
 {
     if (b->failed)
@@ -147,7 +160,7 @@ static bool reserve(struct buf *b, size_t more)
     size_t cap = b->cap < 64 ? 64 : b->cap * 2;
     if (cap < b->len + more)
         cap = b->len + more;
-    uint8_t *ptr = realloc(b->ptr, cap);
+    uint8_t *ptr = larger(b, cap);
     if (!ptr) {
         b->failed = true;
         return false;
@@ -244,6 +257,7 @@ void buf_reset(struct buf *b)
 
 void buf_release(struct buf *b)
 {
-    free(b->ptr);
+    if (!b->arena)
+        free(b->ptr);
     *b = (struct buf){ 0 };
 }

@@ -58,15 +58,26 @@ MUST_USE bool bytes_to_i64(struct bytes b, int64_t *out);
 #define I64_TEXT_MAX 21
 size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n);
 
+struct belay_arena;
+
 /* Owned bytes that grow.  Zero-initialise, append, release.  Failure is sticky: after
  * an append could not get memory, `failed` is set, further appends do nothing, and the
- * caller checks once at the end. */
+ * caller checks once at the end.
+ *
+ * With an arena (buf_in) its memory is the arena's: it lives as long as that, need not
+ * be released, and what it outgrew stays behind until the arena goes. */
 struct buf {
     uint8_t *ptr;
     size_t len;
     size_t cap;
     bool failed;
+    struct belay_arena *arena; /* NULL: the heap */
 };
+
+static inline struct buf buf_in(struct belay_arena *arena)
+{
+    return (struct buf){ .arena = arena };
+}
 
 void buf_append(struct buf *b, struct bytes more);
 void buf_append_str(struct buf *b, const char *text);
@@ -87,7 +98,7 @@ static inline struct bytes buf_view(const struct buf *b)
 /* Empty it, keep the memory, forget a failure. */
 void buf_reset(struct buf *b);
 
-/* Free the memory; the buffer is zero again.  Fits CLEANUP. */
+/* Free the memory unless it is an arena's; the buffer is zero again.  Fits CLEANUP. */
 void buf_release(struct buf *b);
 
 #endif /* BASE_BYTES_H */

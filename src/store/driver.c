@@ -66,6 +66,11 @@ belay_rc driver_lineage(struct driver *d, void *attempt, struct bytes known,
     return d->ops->lineage ? d->ops->lineage(d, attempt, known, out, err) : BELAY_OK;
 }
 
+uint64_t driver_era(struct driver *d, void *attempt)
+{
+    return d->ops->era ? d->ops->era(d, attempt) : 1;
+}
+
 belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,
                      struct belay_error *err)
 {

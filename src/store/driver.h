@@ -49,6 +49,7 @@
 enum driver_caps {
     DRIVER_SNAPSHOT = 1 << 0,      /* all reads of one attempt are of one snapshot */
     DRIVER_LOSES_REPLIES = 1 << 1, /* commit may return unknown_outcome */
+    DRIVER_FAR = 1 << 2,           /* a read is a round trip: rows are kept (recall.h) */
 };
 
 /* As a program may rely on it: not at all, on disk, or less than asked for. */
@@ -137,6 +138,11 @@ struct driver_ops {
     belay_rc (*lineage)(struct driver *d, void *attempt, struct bytes known,
                         struct lineage *out, struct belay_error *err);
 
+    /* With DRIVER_FAR: a number for the time in which what was committed stays, and that the
+     * attempt belongs to; it commits in no other.  0: that cannot be told.  NULL: there is
+     * only one. */
+    uint64_t (*era)(struct driver *d, void *attempt);
+
     /* Everything in a namespace, in an order that is the same on every driver: kind,
      * then row type name and key, or name and (rank, member), sequence, position or
      * index.  The visitor calls nothing of the store. */
@@ -196,6 +202,7 @@ MUST_USE belay_rc driver_now_ms(struct driver *d, void *attempt,
                                 struct belay_error *err);
 MUST_USE belay_rc driver_lineage(struct driver *d, void *attempt, struct bytes known,
                                  struct lineage *out, struct belay_error *err);
+uint64_t driver_era(struct driver *d, void *attempt);
 MUST_USE belay_rc driver_walk(struct driver *d, struct bytes ns, item_visit *visit,
                               void *arg, struct belay_error *err);
 /* `unavailable`, reason erase, when the driver cannot. */

@@ -352,6 +352,13 @@ static belay_rc fault_now_ms(struct driver *d, void *attempt, int64_t *out,
     return driver_now_ms(s->inner, inner_attempt(attempt), &s->clock, out, err);
 }
 
+static uint64_t fault_era(struct driver *d, void *attempt)
+{
+    struct faulty *s = (struct faulty *)d;
+
+    return driver_era(s->inner, inner_attempt(attempt));
+}
+
 static belay_rc fault_lineage(struct driver *d, void *attempt, struct bytes known,
                               struct lineage *out, struct belay_error *err)
 {
@@ -435,6 +442,7 @@ static const struct driver_ops fault_ops = {
     .notify = fault_notify,
     .now_ms = fault_now_ms,
     .lineage = fault_lineage,
+    .era = fault_era,
     .walk = fault_walk,
     .erase = fault_erase,
     .check = fault_check,

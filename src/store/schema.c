@@ -1,4 +1,4 @@
-#include "store/schema.h"
+#include "store/schema_lease.h"
 
 #include <stddef.h>
 
@@ -77,21 +77,6 @@ const struct row_type row_audit_head = {
     "audit_head", 9, 0, AUDIT_HEAD_COLUMNS, audit_head_columns, false
 };
 
-/* The columns of a lease, declared once, in the row type whose first one is at `base`. */
-#define LEASE_AT(base) \
-    [(base) + LEASE_OWNER] = { "lease_owner", VALUE_TEXT, false }, \
-    [(base) + LEASE_TOKEN] = { "lease_token", VALUE_TEXT, false }, \
-    [(base) + LEASE_ID] = { "lease_id", VALUE_TEXT, false }, \
-    [(base) + LEASE_FENCE] = { "lease_fence", VALUE_I64, false }, \
-    [(base) + LEASE_CLAIMED_AT_MS] = { "lease_claimed_at_ms", VALUE_I64, false }, \
-    [(base) + LEASE_EXPIRES_AT_MS] = { "lease_expires_at_ms", VALUE_I64, false }, \
-    [(base) + LEASE_PRINCIPAL] = { "lease_principal", VALUE_TEXT, false }, \
-    [(base) + LEASE_HOST] = { "lease_host", VALUE_TEXT, false }, \
-    [(base) + LEASE_BOOT] = { "lease_boot", VALUE_TEXT, false }, \
-    [(base) + LEASE_PID] = { "lease_pid", VALUE_I64, false }, \
-    [(base) + LEASE_PROCESS_START] = { "lease_process_start", VALUE_I64, false }, \
-    [(base) + LEASE_FLEET_MEMBER] = { "lease_fleet_member", VALUE_TEXT, false },
-
 static const struct column pin_columns[] = {
     [PIN_NAME]          = { "name",          VALUE_TEXT, false },
     [PIN_SHA256]        = { "sha256",        VALUE_TEXT, false },
@@ -128,6 +113,7 @@ static const struct column batch_columns[] = {
     [BATCH_CLAIM_SIZE]      = { "claim_size",      VALUE_I64,  false },
     [BATCH_ITEMS]           = { "items",           VALUE_JSON, false },
     LEASE_AT(BATCH_LEASE)
+    [BATCH_WAKE]            = { "wake",            VALUE_TEXT, false },
 };
 const struct row_type row_batch = {
     "batch", 12, 2, BATCH_COLUMNS, batch_columns, false
@@ -300,6 +286,7 @@ static const struct column execution_columns[] = {
     [EXEC_SUSPENSION]     = { "suspension",            VALUE_TEXT,  false },
     [EXEC_WAITPOINT]      = { "waitpoint",             VALUE_TEXT,  false },
     LEASE_AT(EXEC_LEASE)
+    [EXEC_PROCESS_EVENT]  = { "process_event",         VALUE_TEXT,  false },
 };
 const struct row_type row_execution = {
     "execution", 25, 1, EXEC_COLUMNS, execution_columns, false
@@ -426,24 +413,51 @@ const struct row_type row_timer = {
 /* clang-format on */
 
 static const struct row_type *const belay_types[] = {
-    &row_namespace,      &row_format,
-    &row_epoch,          &row_fence_floor,
-    &row_clock,          &row_slot,
-    &row_upload,         &row_blob,
-    &row_audit_head,     &row_pin,
-    &row_inbox,          &row_batch,
-    &row_batch_payload,  &row_batch_name,
-    &row_batch_source,   &row_session,
-    &row_session_frames, &row_turn,
-    &row_node,           &row_node_name,
-    &row_session_usage,  &row_usage_seen,
-    &row_session_meta,   &row_attachment,
-    &row_execution,      &row_execution_spec,
-    &row_execution_end,  &row_execution_progress,
-    &row_attempt,        &row_frame_head,
-    &row_execution_key,  &row_execution_grant,
-    &row_lane,           &row_route,
+    &row_namespace,
+    &row_format,
+    &row_epoch,
+    &row_fence_floor,
+    &row_clock,
+    &row_slot,
+    &row_upload,
+    &row_blob,
+    &row_audit_head,
+    &row_pin,
+    &row_inbox,
+    &row_batch,
+    &row_batch_payload,
+    &row_batch_name,
+    &row_batch_source,
+    &row_session,
+    &row_session_frames,
+    &row_turn,
+    &row_node,
+    &row_node_name,
+    &row_session_usage,
+    &row_usage_seen,
+    &row_session_meta,
+    &row_attachment,
+    &row_execution,
+    &row_execution_spec,
+    &row_execution_end,
+    &row_execution_progress,
+    &row_attempt,
+    &row_frame_head,
+    &row_execution_key,
+    &row_execution_grant,
+    &row_lane,
+    &row_route,
     &row_timer,
+    &row_process,
+    &row_process_spec,
+    &row_process_ref,
+    &row_process_end,
+    &row_process_key,
+    &row_process_payload,
+    &row_process_wake,
+    &row_wake_target,
+    &row_handle_grant,
+    &row_grant_count,
 };
 
 const struct schema schema_belay = {

@@ -159,7 +159,8 @@ enum {
     BATCH_CLAIM_SIZE, /* batches in that claim */
     BATCH_ITEMS, /* a JSON array, when it is short; NULL: beside, in batch_payload */
     BATCH_LEASE,
-    BATCH_COLUMNS = BATCH_LEASE + LEASE_COLUMNS
+    BATCH_WAKE = BATCH_LEASE + LEASE_COLUMNS, /* <sequence>:<process>; NULL: no wake */
+    BATCH_COLUMNS
 };
 extern const struct row_type row_batch;
 enum { PAYLOAD_SESSION, PAYLOAD_SEQ, PAYLOAD_ITEMS, PAYLOAD_COLUMNS };
@@ -323,7 +324,9 @@ enum {
     EXEC_SUSPENSION,
     EXEC_WAITPOINT,
     EXEC_LEASE, /* token: the current attempt's id.  The last grant's stay when it ends */
-    EXEC_COLUMNS = EXEC_LEASE + LEASE_COLUMNS
+    EXEC_PROCESS_EVENT = EXEC_LEASE + LEASE_COLUMNS, /* its process is told so; NULL:
+                                                        EXECUTION_EVENT_TYPE */
+    EXEC_COLUMNS
 };
 extern const struct row_type row_execution;
 
@@ -433,6 +436,133 @@ extern const struct row_type row_route;
 /* Who runs the timers of the namespace just now. */
 enum { TIMER_LEASE, TIMER_COLUMNS = TIMER_LEASE + LEASE_COLUMNS };
 extern const struct row_type row_timer;
+
+/* --- processes --- */
+
+/* A process stands in
+ *
+ *   processes             all; rank = created_at_ms
+ *   processes/<status>    running: rank 0; ended: rank = purge_at_ms; deleting: likewise
+ *   processes_of/<owner>  of one session; rank = created_at_ms
+ *
+ * Its own row is what every event, lease and change of it guards and writes, and is small;
+ * what was registered does not change.  Events: log process/<id>, entry number = sequence,
+ * the head is last_seq. */
+#define PROCESS_INDEX "processes"
+#define PROCESS_STATUS_INDEX "processes/"
+#define PROCESS_OWNER_INDEX "processes_of/"
+#define PROCESS_STREAM "process/"
+#define PROCESS_FEED "processes"
+#define PROCESS_DELETING "deleting" /* status of one whose rows are being removed */
+enum {
+    PROCESS_ID,
+    PROCESS_HASH,   /* of its registration */
+    PROCESS_STATUS, /* running, completed, failed, cancelled, deleting */
+    PROCESS_FIRST_SEQ,
+    PROCESS_LAST_SEQ,
+    PROCESS_TERMINAL_SEQ, /* of the event that ended it; NULL: it runs */
+    PROCESS_CREATED_AT_MS,
+    PROCESS_UPDATED_AT_MS,
+    PROCESS_FINISHED_AT_MS,
+    PROCESS_RETENTION_MS, /* NULL: the usual */
+    PROCESS_PURGE_AT_MS,  /* its rank once it has ended */
+    PROCESS_LEASE,
+    PROCESS_COLUMNS = PROCESS_LEASE + LEASE_COLUMNS
+};
+extern const struct row_type row_process;
+enum {
+    PROCESS_SPEC_ID,
+    PROCESS_SPEC_HASH,
+    PROCESS_SPEC_KIND,  /* of the input */
+    PROCESS_SPEC_INPUT, /* canonical, as all JSON here */
+    PROCESS_SPEC_EVENT_TYPES,
+    PROCESS_SPEC_OWNER_SESSION,
+    PROCESS_SPEC_OWNER_FRAME, /* NULL: the session itself */
+    PROCESS_SPEC_HOST_PROFILE,
+    PROCESS_SPEC_CAUSED_BY,
+    PROCESS_SPEC_CREATED_AT_MS,
+    PROCESS_SPEC_COLUMNS
+};
+extern const struct row_type row_process_spec;
+enum { PROCESS_REF_ID, PROCESS_REF_REF, PROCESS_REF_AT_MS, PROCESS_REF_COLUMNS };
+extern const struct row_type row_process_ref; /* where it runs elsewhere */
+enum { PROCESS_END_ID, PROCESS_END_OUTPUT, PROCESS_END_COLUMNS };
+extern const struct row_type row_process_end; /* what is awaited, once it has ended */
+enum {
+    PROCESS_KEY_PROCESS,
+    PROCESS_KEY_KEY,
+    PROCESS_KEY_SEQ,
+    PROCESS_KEY_HASH,
+    PROCESS_KEY_COLUMNS
+};
+extern const struct row_type row_process_key; /* replay key -> event */
+enum {
+    PROCESS_PAYLOAD_PROCESS,
+    PROCESS_PAYLOAD_SEQ,
+    PROCESS_PAYLOAD_PAYLOAD,
+    PROCESS_PAYLOAD_COLUMNS
+};
+extern const struct row_type row_process_payload; /* of events that are not short */
+
+/* A wake of an event, by process and sequence, in `wakes/<process>` (rank = sequence)
+ * while it is queued; and which of them is the one of its target and wake id. */
+#define WAKE_INDEX "wakes/"
+enum {
+    WAKE_PROCESS,
+    WAKE_SEQ,
+    WAKE_ID,
+    WAKE_STATE,
+    WAKE_SESSION,
+    WAKE_FRAME,
+    WAKE_ENQUEUE_SEQ, /* of its batch; NULL: it has none */
+    WAKE_CREATED_AT_MS,
+    WAKE_SETTLED_AT_MS,
+    WAKE_COLUMNS
+};
+extern const struct row_type row_process_wake;
+enum {
+    WAKE_TARGET_SESSION,
+    WAKE_TARGET_WAKE,
+    WAKE_TARGET_PROCESS,
+    WAKE_TARGET_SEQ,
+    WAKE_TARGET_COLUMNS
+};
+extern const struct row_type row_wake_target;
+
+/* Grants.  Scopes are pairs; in the name of an index, or a member, 1f stands between their
+ * parts, which contain no control characters.
+ *
+ *   grants/<session> 1f <frame>   rank 0, member = process
+ *   granted/<process>             rank 0, member = session 1f frame
+ *   session_grants/<session>      rank 0, member = frame 1f process
+ *
+ * How many there are of a process, and of a session, is in rows that every change of them
+ * guards and writes. */
+#define GRANT_INDEX "grants/"
+#define GRANTED_TO_INDEX "granted/"
+#define SESSION_GRANT_INDEX "session_grants/"
+#define GRANT_TO_SESSION "."
+#define GRANT_TO_FRAME "/"
+enum {
+    HANDLE_GRANT_SESSION,
+    HANDLE_GRANT_FRAME, /* GRANT_TO_SESSION, or GRANT_TO_FRAME and the frame */
+    HANDLE_GRANT_PROCESS,
+    HANDLE_GRANT_KIND,
+    HANDLE_GRANT_LABEL,
+    HANDLE_GRANT_AT_MS,
+    HANDLE_GRANT_COLUMNS
+};
+extern const struct row_type row_handle_grant;
+enum {
+    GRANT_COUNT_NOUN, /* "process" or "session" */
+    GRANT_COUNT_ID,
+    GRANT_COUNT_N,
+    GRANT_COUNT_CHANGES,
+    GRANT_COUNT_COLUMNS
+};
+#define GRANTS_OF_PROCESS "process"
+#define GRANTS_OF_SESSION "session"
+extern const struct row_type row_grant_count;
 
 /* The last entry of a namespace's audit log, a chain of hashes: the row that every
  * append guards. */

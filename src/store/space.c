@@ -72,6 +72,7 @@ void space_close(struct space *sp)
     if (!sp)
         return;
     free_slots(sp->free_slots);
+    recall_release(&sp->recall);
     pthread_mutex_destroy(&sp->mutex);
     free(sp);
 }
@@ -91,6 +92,7 @@ static belay_rc space_open(struct store *s, struct bytes name, struct space **ou
     sp->name = bytes_of(sp + 1, name.len);
     sp->system = bytes_eq(name, bytes_str(SYSTEM_NAMESPACE));
     pthread_mutex_init(&sp->mutex, NULL);
+    recall_init(&sp->recall);
     belay_rc rc = txn_run_founding(sp, open_body, &o, &read_only, &arena, err);
     if (rc) {
         space_close(sp);
@@ -209,6 +211,7 @@ void store_forget_space(struct store *s, struct bytes ns)
         sp->free_slots = NULL;
         atomic_store(&sp->ready, false);
         pthread_mutex_unlock(&sp->mutex);
+        recall_clear(&sp->recall);
     }
     pthread_mutex_unlock(&s->mutex);
     free_slots(slots);

@@ -172,6 +172,13 @@ static void trace_notify(struct driver *d, struct bytes ns, struct bytes topic)
     t->inner->ops->notify(t->inner, ns, topic);
 }
 
+static uint64_t trace_era(struct driver *d, void *attempt)
+{
+    struct trace *t = (struct trace *)d;
+
+    return driver_era(t->inner, inner_attempt(attempt));
+}
+
 static belay_rc trace_lineage(struct driver *d, void *attempt, struct bytes known,
                               struct lineage *out, struct belay_error *err)
 {
@@ -278,6 +285,7 @@ static const struct driver_ops trace_ops = {
     .notify = trace_notify,
     .now_ms = trace_now_ms,
     .lineage = trace_lineage,
+    .era = trace_era,
     .walk = trace_walk,
     .erase = trace_erase,
     .check = trace_check,

@@ -75,12 +75,22 @@ belay_rc txn_now(struct txn *t, int64_t *out_ms)
 
 /* --- the loop --- */
 
+/* Whether the guard that did not hold is that of a row which was thought to be new. */
+static bool was_assumed(const struct txn *t, size_t failed)
+{
+    for (const struct entry *e = t->rows.first; e; e = e->next, failed--) {
+        if (failed == 0)
+            return ((const struct txn_row *)e)->assumed;
+    }
+    return false;
+}
+
 /* T4: an answer drawn from more than one round trip is checked before it is given. */
 static enum verdict confirm(struct txn *t, belay_rc answer)
 {
     t->rc = answer;
     bool one_snapshot = t->n_reads <= 1 || (t->driver->caps & DRIVER_SNAPSHOT);
-    if (t->rows.n == 0 || (one_snapshot && !t->assumed))
+    if (t->rows.n == 0 || (one_snapshot && !t->assumed && !t->recalled))
         return DONE;
 
     struct belay_error kept = t->err; /* the body's words; the check may fail, too */
@@ -90,6 +100,10 @@ static enum verdict confirm(struct txn *t, belay_rc answer)
     if (!t->rc)
         t->rc = driver_commit(t->driver, t->attempt, &check, &result, &t->err);
     /* A check whose reply was lost has changed nothing: ask again. */
+    if (result.conflict) {
+        t->doubtful |= was_assumed(t, result.failed_guard);
+        txn_unlearn(t, result.failed_guard);
+    }
     if (result.conflict || t->rc == BELAY_UNKNOWN_OUTCOME)
         return CONFLICT;
     if (t->rc)
@@ -138,7 +152,15 @@ static enum verdict conclude(struct txn *t, belay_rc answer)
     if (!t->founding && !atomic_load(&t->space->ready))
         return NOT_FOUNDED;
     t->rc = out_of_time(t);
-    return t->rc ? DONE : commit(t);
+    if (t->rc)
+        return DONE;
+    enum verdict verdict = commit(t);
+    t->doubtful |= verdict == CONFLICT && was_assumed(t, t->result.failed_guard);
+    if (verdict == CONFLICT && t->result.conflict)
+        txn_unlearn(t, t->result.failed_guard);
+    else
+        txn_learn(t, verdict == DONE && !t->rc);
+    return verdict;
 }
 
 /* One run of the body, from begin to end.  Its verdict is in the transaction. */
@@ -151,7 +173,7 @@ static void run_once(struct driver_job *job)
     t->run++;
     t->failed = BELAY_OK;
     t->n_reads = 0;
-    t->assumed = false;
+    t->assumed = t->recalled = false;
     t->n_written = 0;
     if (t->drawn)
         rng_init(&t->versions, t->seed);
@@ -252,6 +274,7 @@ static belay_rc run_in(struct space *sp, bool founding, txn_body *body, void *ar
     t.options = options;
     t.founding = founding;
     t.drawn = false;
+    t.doubtful = false;
     t.body = body;
     t.arg = arg;
     t.run = 0;

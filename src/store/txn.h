@@ -71,6 +71,12 @@ struct row_want {
 MUST_USE belay_rc txn_get_many(struct txn *t, const struct row_want *wants, size_t n,
                                const struct row **out);
 
+/* Says before it is read that there is most likely no such row.  Where a read is a round trip
+ * that is taken for granted in the first run, and found out by the commit; elsewhere this
+ * does nothing. */
+MUST_USE belay_rc txn_expect_none(struct txn *t, const struct row_type *type,
+                                  const struct value *key);
+
 /* The same without a guard: a hint. */
 MUST_USE belay_rc txn_peek(struct txn *t, const struct row_type *type,
                            const struct value *key, const struct row **out);

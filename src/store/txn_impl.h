@@ -5,6 +5,7 @@
  *   txn_read.c   reads: own writes first, the driver for the rest
  *   txn_write.c  writes: checked, copied, collected
  *   txn_plan.c   the plan made of it all
+ *   txn_recall.c rows that need not be asked for
  *   slot.c       lost replies
  *   space.c      namespaces and their rows
  */
@@ -15,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/rng.h"
+#include "store/recall.h"
 #include "store/txn.h"
 
 /* A commit slot of this store in one namespace (rule 6 of the design: a lost reply is
@@ -37,6 +39,7 @@ struct space {
     pthread_mutex_t mutex; /* for what follows */
     struct store_clock clock;
     struct slot *free_slots;
+    struct recall recall;
 };
 
 struct store {
@@ -74,6 +77,7 @@ struct txn_row {
     const struct row *cur;  /* with the body's own writes; NULL: absent */
     enum row_state state;
     bool assumed; /* absent, without having looked */
+    bool recalled;
     uint64_t changed;
     const struct value *initial; /* ROW_INSERTED: as inserted, for its counters */
 };
@@ -116,6 +120,7 @@ struct txn {
     txn_body *body;
     void *arg;
     uint64_t seed; /* every run draws the same versions from it */
+    bool doubtful; /* a row that was thought to be new was there: look before inserting */
 
     /* of this run of the body */
     uint64_t id;
@@ -124,6 +129,7 @@ struct txn {
     belay_rc failed;  /* T5 */
     unsigned n_reads; /* round trips */
     bool assumed;     /* the absence of a row was taken for granted */
+    bool recalled;    /* a row was */
     size_t n_written; /* rows with an effect */
     struct rng versions;
     bool has_now;
@@ -188,6 +194,15 @@ const struct row *txn_with_counter(struct txn *t, const struct row *row,
                                    const struct effect *e);
 const struct row *txn_with_counters(struct txn *t, const struct row_ref *ref,
                                     const struct row *row);
+
+/* --- txn_recall.c --- */
+
+/* The row as this program left it, if that is known and may be used. */
+struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref);
+/* After a commit that stands, or one of which nothing is known. */
+void txn_learn(struct txn *t, bool known);
+/* After a conflict; failed is the guard that did not hold. */
+void txn_unlearn(struct txn *t, size_t failed);
 
 /* --- txn_plan.c --- */
 

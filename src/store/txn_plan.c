@@ -30,7 +30,6 @@ static const struct value *inserted_values(struct txn *t, const struct txn_row *
     return v;
 }
 
-/* The effect of one row, if it has one. */
 /* Columns that were put as they were read. */
 static uint64_t same_columns(const struct txn_row *r)
 {
@@ -43,6 +42,7 @@ static uint64_t same_columns(const struct txn_row *r)
     return same;
 }
 
+/* The effect of one row, if it has one. */
 static belay_rc row_effect(struct txn *t, const struct txn_row *r, struct plan *plan)
 {
     struct effect *e = &plan->effects[plan->n_effects];
@@ -147,7 +147,7 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
         plan.guards[plan.n_guards++] = (struct guard){
             .ref = r->ref,
             .ver = r->base ? r->base->ver : 0,
-            .read = !r->assumed,
+            .read = !r->assumed && !r->recalled,
             .inserted = with_effects && r->state == ROW_INSERTED,
         };
     }

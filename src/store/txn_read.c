@@ -25,6 +25,8 @@ belay_rc txn_get(struct txn *t, const struct row_type *type, const struct value 
         return rc;
 
     struct txn_row *r = txn_find_row(t, &q.row.ref);
+    if (!r)
+        r = txn_recall(t, &q.row.ref);
     if (!r) {
         rc = ask(t, &q, 1);
         if (!rc)
@@ -272,7 +274,7 @@ static belay_rc load_questions(struct txn *t, struct load *l,
         return txn_no_memory(t);
     for (size_t i = 0; i < n_wants && !rc; i++) {
         rc = row_ref_make(&l->refs[i], wants[i].type, wants[i].key, t->arena, &t->err);
-        if (!rc && !txn_find_row(t, &l->refs[i]))
+        if (!rc && !txn_find_row(t, &l->refs[i]) && !txn_recall(t, &l->refs[i]))
             l->q[l->n++] = (struct read){ .kind = READ_ROW, .row.ref = l->refs[i] };
     }
     l->n_rows = l->n;

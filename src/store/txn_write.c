@@ -74,8 +74,11 @@ static struct row *own_row(struct txn *t, const struct row_type *type,
     return row;
 }
 
-/* The remembered row of an insert.  On the first run an unread row is taken to be
- * absent; if that turns out wrong the body runs again and then it is read. */
+/* Runs in which rows are inserted without looking, whatever went wrong before. */
+#define RUNS_UNSEEN 3
+
+/* The remembered row of an insert.  An unread row is taken to be absent; if that turns out
+ * wrong the body runs again and then it is read. */
 static belay_rc absent_row(struct txn *t, const struct row_type *type,
                            const struct value *key, struct txn_row **out)
 {
@@ -84,7 +87,7 @@ static belay_rc absent_row(struct txn *t, const struct row_type *type,
     if (rc)
         return rc;
 
-    if (!txn_find_row(t, &ref) && t->run > 1) {
+    if (!txn_find_row(t, &ref) && (t->doubtful || t->run > RUNS_UNSEEN)) {
         const struct row *row;
         rc = txn_get(t, type, key, &row);
         if (rc)

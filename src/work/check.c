@@ -167,16 +167,28 @@ static const struct {
     { &row_execution_grant, check_execution_grant_row },
     { &row_lane, check_lane_row },
     { &row_route, check_route_row },
+    { &row_process, check_process_row },
+    { &row_process_spec, check_process_spec_row },
+    { &row_process_ref, check_process_part_row },
+    { &row_process_end, check_process_part_row },
+    { &row_process_key, check_process_part_row },
+    { &row_process_payload, check_process_part_row },
+    { &row_process_wake, check_wake_row },
+    { &row_wake_target, check_wake_target_row },
+    { &row_handle_grant, check_handle_grant_row },
+    { &row_grant_count, check_grant_count_row },
 };
 
 /* The indexes whose members name such rows; one that ends in / is a family. */
 static const char *const row_indexes[] = {
-    READY_INDEX,     DUE_INDEX,        SESSION_INDEX, SESSION_DELETING_INDEX,
-    TOMBSTONE_INDEX, CHILD_INDEX,      INTENT_INDEX,  ATTACHED_INDEX,
-    PIN_INDEX,       LANE_READY_INDEX, DELAYED_INDEX, LEASED_INDEX,
-    GRANTED_INDEX,   HELD_INDEX,       DONE_INDEX,    EXECUTION_INDEX,
-    LOST_INDEX,      DEADLINE_INDEX,   TAG_INDEX,     EXECUTION_KEY_INDEX,
-    LANE_INDEX,      ROUTE_INDEX,
+    READY_INDEX,         DUE_INDEX,        SESSION_INDEX, SESSION_DELETING_INDEX,
+    TOMBSTONE_INDEX,     CHILD_INDEX,      INTENT_INDEX,  ATTACHED_INDEX,
+    PIN_INDEX,           LANE_READY_INDEX, DELAYED_INDEX, LEASED_INDEX,
+    GRANTED_INDEX,       HELD_INDEX,       DONE_INDEX,    EXECUTION_INDEX,
+    LOST_INDEX,          DEADLINE_INDEX,   TAG_INDEX,     EXECUTION_KEY_INDEX,
+    LANE_INDEX,          ROUTE_INDEX,      PROCESS_INDEX, PROCESS_STATUS_INDEX,
+    PROCESS_OWNER_INDEX, WAKE_INDEX,       GRANT_INDEX,   GRANTED_TO_INDEX,
+    SESSION_GRANT_INDEX,
 };
 
 static bool is_known_index(struct bytes index)
@@ -411,9 +423,11 @@ static belay_rc check_log(struct check *c, const struct item *item,
         if (rc)
             return rc;
     }
-    belay_rc frames = check_frame_entry(c, item, err);
-    if (frames)
-        return frames;
+    belay_rc rc = check_frame_entry(c, item, err);
+    if (rc == BELAY_OK)
+        rc = check_event_entry(c, item, err);
+    if (rc)
+        return rc;
     bool same = bytes_eq(buf_view(&c->stream), item->name);
     int64_t before = c->seq;
     c->seq = item->number;
@@ -466,6 +480,8 @@ static belay_rc check_end(struct check *c, struct belay_error *err)
         rc = check_tallies_end(c, err);
     if (rc == BELAY_OK)
         rc = check_executions_end(c, err);
+    if (rc == BELAY_OK)
+        rc = check_processes_end(c, err);
     if (rc == BELAY_OK && c->audit.reason)
         rc = check_found(c, "audit_broken", bytes_str(AUDIT_STREAM), err,
                          "audit log: %s at %" PRId64, c->audit.reason,

@@ -41,7 +41,7 @@ struct check {
     struct bytes ns;
     struct check_counts *counts;
     struct belay_arena arena;
-    struct check_map ranks, uploads, tallies, executions;
+    struct check_map ranks, uploads, tallies, executions, processes;
     struct belay_vector *vectors; /* that an execution can have; NULL: not asked yet */
     size_t n_vectors;
     unsigned has; /* bit per row that every namespace has, check.c */
@@ -88,7 +88,15 @@ MUST_USE belay_rc check_expect_rank(struct check *c, struct bytes index,
 
 /* --- check_tally.c --- */
 
-enum tally_kind { TALLY_BATCHES, TALLY_NODES, TALLY_NAMES, TALLY_COMMITS, TALLY_BLOB };
+enum tally_kind {
+    TALLY_BATCHES,
+    TALLY_NODES,
+    TALLY_NAMES,
+    TALLY_COMMITS,
+    TALLY_BLOB,
+    TALLY_GRANTS_OF_PROCESS,
+    TALLY_GRANTS_OF_SESSION,
+};
 
 /* A row says that there are n. */
 MUST_USE belay_rc check_told(struct check *c, enum tally_kind kind, struct bytes name,
@@ -148,6 +156,29 @@ MUST_USE belay_rc check_frame_entry(struct check *c, const struct item *item,
                                     struct belay_error *err);
 /* When everything was seen. */
 MUST_USE belay_rc check_executions_end(struct check *c, struct belay_error *err);
+
+/* --- check_processes.c --- */
+
+MUST_USE belay_rc check_process_row(struct check *c, const struct row *row,
+                                    struct belay_error *err);
+MUST_USE belay_rc check_process_spec_row(struct check *c, const struct row *row,
+                                         struct belay_error *err);
+/* Rows beside it: ref, end, key, payload. */
+MUST_USE belay_rc check_process_part_row(struct check *c, const struct row *row,
+                                         struct belay_error *err);
+MUST_USE belay_rc check_wake_row(struct check *c, const struct row *row,
+                                 struct belay_error *err);
+MUST_USE belay_rc check_wake_target_row(struct check *c, const struct row *row,
+                                        struct belay_error *err);
+MUST_USE belay_rc check_handle_grant_row(struct check *c, const struct row *row,
+                                         struct belay_error *err);
+MUST_USE belay_rc check_grant_count_row(struct check *c, const struct row *row,
+                                        struct belay_error *err);
+/* An entry of a log; only events are looked at. */
+MUST_USE belay_rc check_event_entry(struct check *c, const struct item *item,
+                                    struct belay_error *err);
+/* When everything was seen. */
+MUST_USE belay_rc check_processes_end(struct check *c, struct belay_error *err);
 
 /* --- check_blobs.c --- */
 

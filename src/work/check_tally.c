@@ -22,6 +22,8 @@ static const struct {
     [TALLY_NAMES] = { "wrong_count", "names of nodes that are not tombstoned", false },
     [TALLY_COMMITS] = { "wrong_revision", "the last entry of its log of commits",
                         false },
+    [TALLY_GRANTS_OF_PROCESS] = { "wrong_count", "grants of the process", true },
+    [TALLY_GRANTS_OF_SESSION] = { "wrong_count", "grants of the session", true },
     [TALLY_BLOB] = { "missing_blob", "blobs of a name that is used", false },
 };
 

@@ -1,6 +1,7 @@
 /* A new execution: its rows, its payload, the indexes it stands in. */
 #include "base/clock.h"
 #include "work/exec_submit.h"
+#include "work/process_exec.h"
 
 static struct value text_or_null(const char *text)
 {
@@ -39,6 +40,7 @@ static belay_rc write_execution(struct txn *t, const struct submit_item *item,
         value_i64(s->retention_ms > 0 ? s->retention_ms : BELAY_RETENTION_MS);
     e.v[EXEC_SESSION] = text_or_null(s->session);
     e.v[EXEC_PROCESS] = text_or_null(s->process);
+    e.v[EXEC_PROCESS_EVENT] = text_or_null(s->process_event);
     e.v[EXEC_LEASE + LEASE_FENCE] = value_i64(0);
     belay_rc rc = exec_step(t, &e, waits ? STEP_CREATE_DELAYED : STEP_CREATE);
     if (rc)
@@ -102,8 +104,10 @@ static belay_rc write_indexes(struct txn *t, const struct submit_item *item,
 belay_rc submit_create(struct txn *t, const struct submit_item *item, int64_t now_ms,
                        int32_t *out_state)
 {
-    belay_rc rc = write_execution(t, item, now_ms, out_state);
+    belay_rc rc = proc_admit_execution(t, item->s);
 
+    if (rc == BELAY_OK)
+        rc = write_execution(t, item, now_ms, out_state);
     if (rc == BELAY_OK)
         rc = write_blob(t, item);
     if (rc == BELAY_OK)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "work/exec_grant.h"
+#include "work/process_exec.h"
 #include "work/queue.h"
 
 /* --- attempts that are over --- */
@@ -109,11 +110,10 @@ static belay_rc write_end(struct txn *t, const struct exec *e,
 
 /* --- telling the session (W4) --- */
 
-/* The one item of the batch, in canonical form: keys are sorted. */
-static void write_item(struct buf *out, const struct exec *e,
-                       const struct exec_ending *how, const char *outcome)
+void exec_end_facts(struct buf *out, const struct exec *e,
+                    const struct exec_ending *how)
 {
-    buf_append_str(out, "[{\"attempts\":");
+    buf_append_str(out, "{\"attempts\":");
     buf_append_i64(out, exec_i64(e, EXEC_ATTEMPTS, 0));
     buf_append_str(out, ",\"execution\":");
     json_append_string(out, e->id);
@@ -124,7 +124,8 @@ static void write_item(struct buf *out, const struct exec *e,
     buf_append_str(out, ",\"lane\":");
     json_append_string(out, e->v[EXEC_LANE].b);
     buf_append_str(out, ",\"outcome\":");
-    json_append_string(out, bytes_str(outcome));
+    json_append_string(out,
+                       bytes_str(vector_name(BELAY_DIM_OUTCOME, e->vector.outcome)));
     buf_append_str(out, ",\"produced_at_ms\":");
     buf_append_i64(out, how->now_ms);
     if (how->result.ptr && how->result_is_json &&
@@ -132,7 +133,6 @@ static void write_item(struct buf *out, const struct exec *e,
         buf_append_str(out, ",\"result\":");
         buf_append(out, how->result);
     }
-    buf_append_str(out, ",\"type\":\"execution_completed\"}]");
 }
 
 static belay_rc tell_session(struct txn *t, const struct exec *e,
@@ -148,7 +148,9 @@ static belay_rc tell_session(struct txn *t, const struct exec *e,
     const struct row *existing;
     int64_t seq;
 
-    write_item(&items, e, how, outcome);
+    buf_append_char(&items, '[');
+    exec_end_facts(&items, e, how);
+    buf_append_str(&items, ",\"type\":\"execution_completed\"}]");
     buf_printf(&source, "execution:%.*s:%s", (int)e->id.len, (const char *)e->id.ptr,
                outcome);
     if (items.failed || source.failed ||
@@ -217,6 +219,9 @@ belay_rc exec_finish(struct txn *t, struct exec *e, const struct exec_ending *ho
     if (rc == BELAY_OK && vector_is_terminal(&e->vector) &&
         e->v[EXEC_SESSION].kind != VALUE_NULL)
         rc = tell_session(t, e, how);
+    if (rc == BELAY_OK && vector_is_terminal(&e->vector) &&
+        e->v[EXEC_PROCESS].kind != VALUE_NULL)
+        rc = proc_execution_ended(t, e, how);
     return rc;
 }
 

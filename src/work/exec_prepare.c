@@ -48,6 +48,7 @@ static const struct number_rule retry_numbers[] = {
 static const struct text_rule texts[] = {
     { "session",     offsetof(struct belay_submission, session),     255 },
     { "process",     offsetof(struct belay_submission, process),     255 },
+    { "process_event", offsetof(struct belay_submission, process_event), 255 },
     { "creator",     offsetof(struct belay_submission, creator),     255 },
     { "traceparent", offsetof(struct belay_submission, traceparent), 128 },
     { "tracestate",  offsetof(struct belay_submission, tracestate),  512 },
@@ -361,6 +362,8 @@ static belay_rc make_hash(struct submit_item *item, struct belay_error *err)
                (long long)s->run_at_ms);
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         append_part(&b, parts[i]);
+    if (s->process_event)
+        append_part(&b, optional(s->process_event));
     if (b.failed)
         return err_no_memory(err, "a submission");
     belay_rc rc = sha256(buf_view(&b), digest, err);
@@ -390,6 +393,9 @@ belay_rc submit_prepare(const struct belay_submission *s, struct space *sp,
         rc = make_payload(s, sp, a, &item, err);
     if (rc)
         return rc;
+    if (s->process_event && !s->process)
+        return err_reason(err, BELAY_INVALID, "process_event",
+                          "process_event: there is no process");
     item.lane = bytes_str(s->lane);
     item.key = optional(s->key);
     if (s->key)

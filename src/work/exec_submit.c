@@ -147,6 +147,8 @@ static void want_rows(const struct submitting *q, struct submit_load *l)
             want(l, &row_execution_key, value_text(item->key));
         if (item->piece)
             want(l, &row_blob, value_str(item->piece->sha256));
+        if (item->s->process)
+            want(l, &row_process_spec, value_str(item->s->process));
         /* Run again, an insert reads its row first: better all of them at once. */
         if (q->runs > 1) {
             want(l, &row_execution, value_str(item->id));
@@ -158,7 +160,7 @@ static void want_rows(const struct submitting *q, struct submit_load *l)
 static belay_rc load(struct txn *t, struct submitting *q)
 {
     struct belay_arena *a = txn_arena(t);
-    size_t most = 4 * q->n;
+    size_t most = 5 * q->n;
     struct submit_load l = { .wants = arena_zalloc(a, most, sizeof(*l.wants)),
                              .keys = arena_zalloc(a, most, sizeof(*l.keys)) };
     const struct row **rows = arena_zalloc(a, most, sizeof(struct row *));

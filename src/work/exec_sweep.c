@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/json.h"
+#include "work/process_remove.h"
 
 #define RUNS_MAX 8 /* transactions of one sweep in a step */
 
@@ -134,6 +135,26 @@ static belay_rc handle_key(struct txn *t, struct timing *x, const struct hit *hi
     return rc ? rc : txn_delete(t, &row_execution_key, &key);
 }
 
+/* Processes have no tags: a timer that is about some is not about them. */
+static belay_rc handle_process(struct txn *t, struct timing *x, const struct hit *hit)
+{
+    struct value key = value_text(hit->member);
+    const struct row *row;
+    bool left = false, purged = false;
+
+    if (filter_needs_tags(&x->filter))
+        return BELAY_OK;
+    if (!hit->rows[0])
+        return exec_missing(t, hit->index, hit->member);
+    x->worked = true;
+    belay_rc rc = txn_get(t, &row_process, &key, &row);
+    if (rc == BELAY_OK && row)
+        rc = proc_due(t, row, x->now_ms, &left, &purged);
+    x->left = x->left || left;
+    x->count.purged += purged;
+    return rc;
+}
+
 /* --- the sweeps --- */
 
 static const char *const timed[] = { DELAYED_INDEX, LEASED_INDEX, GRANTED_INDEX,
@@ -142,19 +163,27 @@ static const char *const done[] = { DONE_INDEX "success", DONE_INDEX "failed",
                                     DONE_INDEX "cancelled", DONE_INDEX "expired",
                                     DONE_INDEX "skipped" };
 static const char *const keys[] = { EXECUTION_KEY_INDEX };
+static const char *const processes[] = { PROCESS_STATUS_INDEX PROCESS_DELETING,
+                                         PROCESS_STATUS_INDEX "completed",
+                                         PROCESS_STATUS_INDEX "failed",
+                                         PROCESS_STATUS_INDEX "cancelled" };
 static const struct row_type *const with_end[] = { &row_execution, &row_execution_spec,
                                                    &row_execution_end };
 static const struct row_type *const with_spec[] = { &row_execution,
                                                     &row_execution_spec };
 static const struct row_type *const key_rows[] = { &row_execution_key };
+static const struct row_type *const process_rows[] = { &row_process };
 
 static const struct sweep sweeps[] = {
     { timed, COUNT_OF(timed), 50, with_end, COUNT_OF(with_end), handle_execution },
     { done, COUNT_OF(done), 20, with_spec, COUNT_OF(with_spec), handle_done },
     { keys, COUNT_OF(keys), 100, key_rows, COUNT_OF(key_rows), handle_key },
+    { processes, COUNT_OF(processes), 10, process_rows, COUNT_OF(process_rows),
+      handle_process },
 };
 
-static_assert(COUNT_OF(timed) + COUNT_OF(done) + COUNT_OF(keys) == SWEPT_MAX,
+static_assert(COUNT_OF(timed) + COUNT_OF(done) + COUNT_OF(keys) + COUNT_OF(processes) ==
+                  SWEPT_MAX,
               "as many as there are");
 
 static size_t names_of(const struct sweep *s, struct bytes *out)

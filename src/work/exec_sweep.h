@@ -67,7 +67,7 @@ struct timing {
 MUST_USE belay_rc sweep_all(struct timing *x, struct belay_error *err);
 
 /* Every index that is swept. */
-#define SWEPT_MAX 10
+#define SWEPT_MAX 14
 size_t sweep_indexes(struct bytes out[SWEPT_MAX]);
 
 #endif /* WORK_EXEC_SWEEP_H */

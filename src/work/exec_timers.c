@@ -31,9 +31,8 @@ static bool entry_time(struct bytes data, int64_t *out)
 
 /* What is older than the retention goes.  An entry that tells no time goes with the next
  * one that is old. */
-static belay_rc trim_feed(struct txn *t, struct timing *x)
+static belay_rc trim_feed(struct txn *t, struct timing *x, struct bytes feed)
 {
-    struct bytes feed = bytes_str(EXECUTION_FEED);
     struct feed_entries page;
     const struct feed_entry *last = NULL;
     size_t i = 0;
@@ -49,7 +48,7 @@ static belay_rc trim_feed(struct txn *t, struct timing *x)
         if (told)
             last = &page.entry[i];
     }
-    x->left = last && i == FEED_PAGE;
+    x->left = x->left || (last && i == FEED_PAGE);
     return last ? txn_feed_trim(t, feed, last->pos) : BELAY_OK;
 }
 
@@ -157,7 +156,9 @@ static belay_rc close_body(struct txn *t, void *arg)
 
     x->left = false;
     if (rc == BELAY_OK)
-        rc = trim_feed(t, x);
+        rc = trim_feed(t, x, bytes_str(EXECUTION_FEED));
+    if (rc == BELAY_OK)
+        rc = trim_feed(t, x, bytes_str(PROCESS_FEED));
     /* What is due still and not for this timer is no reason to wake it. */
     if (rc == BELAY_OK)
         rc = first_rank(t, time_add_ms(x->now_ms, 1), &x->report.next_due_at_ms);

@@ -195,6 +195,11 @@ struct exec_ending {
 MUST_USE belay_rc exec_finish(struct txn *t, struct exec *e,
                               const struct exec_ending *how, struct event_list *events);
 
+/* {"attempts",...,"result"?: how an execution ended, in canonical form but for the closing
+ * brace.  A result that is no JSON, or long, is left out. */
+void exec_end_facts(struct buf *out, const struct exec *e,
+                    const struct exec_ending *how);
+
 /* A failure by its class and the policy: STEP_RETRY with the time, or STEP_FAIL; `random`
  * for the jitter. */
 MUST_USE belay_rc exec_judge_failure(struct txn *t, const struct exec *e,

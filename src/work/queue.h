@@ -27,6 +27,7 @@ struct queue_entry {
     struct bytes merge_key; /* canonical JSON */
     int64_t available_at_ms;
     struct bytes items; /* canonical JSON array of the payloads */
+    struct bytes wake;  /* what BATCH_WAKE says; ptr NULL: it is no wake */
 };
 
 /* `invalid` (reasons session_id, source_key, delivery, slot, merge, payload, too_large)

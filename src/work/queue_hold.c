@@ -316,7 +316,7 @@ belay_rc queue_remove(struct txn *t, struct bytes session,
         was_ready |= batch_is_ready(owned->batches[i]);
         rc = batch_unrank(t, &in, owned->batches[i]);
         if (rc == BELAY_OK)
-            rc = batch_delete(t, &in, owned->batches[i]);
+            rc = batch_delete(t, &in, owned->batches[i], BELAY_WAKE_CONSUMED);
     }
     if (rc == BELAY_OK)
         rc = inbox_put(t, &in);

@@ -31,7 +31,7 @@ static belay_rc remove_rows(struct txn *t, struct inbox *in, const struct row *r
     belay_rc rc = batch_fetch_all(t, &row, 1);
 
     if (rc == BELAY_OK)
-        rc = batch_delete(t, in, row);
+        rc = batch_delete(t, in, row, BELAY_WAKE_CANCELLED);
     if (rc == BELAY_OK)
         rc = inbox_put(t, in);
     return rc ? rc : txn_wake(t, in->topic);
@@ -240,7 +240,7 @@ static belay_rc purge_hits(struct txn *t, struct purging *p, struct inbox *in,
     }
     belay_rc rc = batch_fetch_all(t, rows, n);
     for (size_t i = 0; i < n && rc == BELAY_OK; i++)
-        rc = batch_delete(t, in, rows[i]);
+        rc = batch_delete(t, in, rows[i], BELAY_WAKE_TARGET_GONE);
     for (; p->removed < p->limit && p->removed < hits->n && rc == BELAY_OK;
          p->removed++)
         rc = txn_rank_remove(t, hits->hit[p->removed].index, hits->hit[p->removed].rank,

@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/clock.h"
+#include "work/process_event.h"
 
 /* --- batches --- */
 
@@ -163,7 +164,8 @@ static void count_out(struct inbox *in, int64_t seq)
         in->first_seq = seq + 1;
 }
 
-belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row)
+belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row,
+                      enum belay_wake_state wake)
 {
     const struct row *beside, *there;
     struct besides b;
@@ -181,7 +183,7 @@ belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row)
         rc = txn_delete(t, &row_batch, row->v);
     if (rc == BELAY_OK)
         count_out(in, batch_seq(row));
-    return rc;
+    return rc ? rc : wake_settle(t, row, wake); /* P4 */
 }
 
 /* --- what is in the rows --- */

@@ -8,6 +8,8 @@
 #ifndef WORK_QUEUE_ROWS_H
 #define WORK_QUEUE_ROWS_H
 
+#include <belay/process.h>
+
 #include "policy/claim.h"
 #include "work/queue.h"
 
@@ -79,8 +81,10 @@ MUST_USE belay_rc batch_unrank(struct txn *t, const struct inbox *in,
 /* Reads what batch_delete deletes, of several batches in one round trip. */
 MUST_USE belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows,
                                   size_t n);
-/* Deletes the rows of a batch and counts it out of the inbox, which the caller puts. */
-MUST_USE belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row);
+/* Deletes the rows of a batch and counts it out of the inbox, which the caller puts.  If it
+ * is the wake of a process's event, that is settled so. */
+MUST_USE belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row,
+                               enum belay_wake_state wake);
 
 /* --- what is in the rows --- */
 

@@ -260,6 +260,22 @@ static belay_rc write_rest(struct txn *t, struct commit *c)
 
 /* --- the body --- */
 
+/* A turn is most often committed for the first time, and its nodes are new. */
+static belay_rc expect_new(struct txn *t, const struct commit *c)
+{
+    belay_rc rc = BELAY_OK;
+
+    if (c->in->turn_id) {
+        struct row_key key = key_of_name(c->session, bytes_str(c->in->turn_id));
+        rc = txn_expect_none(t, &row_turn, key.v);
+    }
+    for (size_t i = 0; i < c->in->n_nodes && rc == BELAY_OK; i++) {
+        struct row_key key = key_of_name(c->session, c->nodes[i].id);
+        rc = txn_expect_none(t, &row_node_name, key.v);
+    }
+    return rc;
+}
+
 /* N4: nothing of it happens unless all of it does.  The order of the checks is part of
  * the contract: a turn that was committed is answered before anything that it removed is
  * looked for. */
@@ -271,7 +287,9 @@ static belay_rc commit_body(struct txn *t, void *arg)
 
     if (!rows)
         return err_no_memory(txn_error(t), "a commit");
-    belay_rc rc = txn_get_many(t, c->wants, c->n_wants, rows);
+    belay_rc rc = expect_new(t, c);
+    if (rc == BELAY_OK)
+        rc = txn_get_many(t, c->wants, c->n_wants, rows);
     if (rc == BELAY_OK)
         rc = txn_now(t, &c->now_ms);
     if (rc == BELAY_OK)

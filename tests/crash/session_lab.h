@@ -27,7 +27,18 @@ struct op {
     bool steps; /* in several transactions: it may stop between them */
 };
 extern const struct op lab_ops[];
-enum { OP_ENQUEUE, OP_CLAIM, OP_RENEW, OP_COMMIT, OP_GC, OP_DELETE };
+enum {
+    OP_ENQUEUE,
+    OP_CLAIM,
+    OP_RENEW,
+    OP_COMMIT,
+    OP_GC,
+    OP_DELETE,
+    OP_APPEND,
+    OP_SETTLE,
+    OP_FORGET,
+    OP_REMOVE
+};
 
 struct lab {
     struct tap *t;
@@ -45,7 +56,7 @@ struct lab {
     struct disk_image start;
     struct buf before, after; /* dumps of the namespace */
     struct buf goal;          /* what is to be seen when the call was made */
-    char claim[512], batch_id[80], ref[BELAY_SHA256_HEX];
+    char claim[512], wake_claim[512], batch_id[80], ref[BELAY_SHA256_HEX];
 
     const struct kind *kind; /* NULL: none */
     uint64_t left;           /* calls until it fails */
@@ -69,5 +80,12 @@ void lab_view(struct lab *l, struct buf *out); /* without what is drawn at rando
 
 /* session_lab_ops.c: what the store is filled with. */
 belay_rc lab_fill(struct lab *l);
+
+/* process_lab_ops.c: likewise, and the calls on processes. */
+belay_rc lab_fill_processes(struct lab *l);
+belay_rc lab_run_append(struct lab *l);
+belay_rc lab_run_settle(struct lab *l);
+belay_rc lab_run_forget(struct lab *l);
+belay_rc lab_run_remove(struct lab *l);
 
 #endif /* TESTS_CRASH_SESSION_LAB_H */

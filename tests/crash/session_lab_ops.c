@@ -190,7 +190,7 @@ belay_rc lab_fill(struct lab *l)
     rc = rc ? rc : belay_session_checkpoint(l->s, l->a, &info, &l->err);
     if (!rc)
         (void)snprintf(l->ref, sizeof(l->ref), "%s", info.plugin_snapshot_ref);
-    return rc;
+    return rc ? rc : lab_fill_processes(l);
 }
 
 const struct op lab_ops[] = {
@@ -200,4 +200,8 @@ const struct op lab_ops[] = {
     [OP_COMMIT] = { "commit", run_commit, false },
     [OP_GC] = { "gc", run_gc, true },
     [OP_DELETE] = { "delete", run_delete, true },
+    [OP_APPEND] = { "append", lab_run_append, false },
+    [OP_SETTLE] = { "settle", lab_run_settle, false },
+    [OP_FORGET] = { "forget", lab_run_forget, false },
+    [OP_REMOVE] = { "remove", lab_run_remove, true },
 };

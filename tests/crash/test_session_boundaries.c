@@ -248,6 +248,11 @@ static void fail_renew(struct tap *t)   { run_op(t, &lab_ops[OP_RENEW], false); 
 static void fail_commit(struct tap *t)  { run_op(t, &lab_ops[OP_COMMIT], false); }
 static void fail_gc(struct tap *t)      { run_op(t, &lab_ops[OP_GC], false); }
 static void fail_delete(struct tap *t)  { run_op(t, &lab_ops[OP_DELETE], false); }
+static void cut_append(struct tap *t)   { run_op(t, &lab_ops[OP_APPEND], true); }
+static void cut_settle(struct tap *t)   { run_op(t, &lab_ops[OP_SETTLE], true); }
+static void cut_forget(struct tap *t)   { run_op(t, &lab_ops[OP_FORGET], true); }
+static void cut_remove(struct tap *t)   { run_op(t, &lab_ops[OP_REMOVE], true); }
+static void fail_append(struct tap *t)  { run_op(t, &lab_ops[OP_APPEND], false); }
 
 static const struct tap_case cases[] = {
     { "cut: an enqueue is whole or not there",               cut_enqueue },
@@ -262,6 +267,11 @@ static const struct tap_case cases[] = {
     { "io: a commit that fails says so and changes nothing",    fail_commit },
     { "io: a collection that fails says so and can go on",      fail_gc },
     { "io: a deletion that fails says so and can go on",        fail_delete },
+    { "cut: an event and its wake are there together, or neither", cut_append },
+    { "cut: a commit and the wake it settles go together",      cut_settle },
+    { "cut: a session is forgotten with all that follows, or not", cut_forget },
+    { "cut: a removal goes on where it was stopped",            cut_remove },
+    { "io: an event that fails says so and changes nothing",    fail_append },
 };
 /* clang-format on */
 

@@ -1,6 +1,7 @@
-/* X6 for sessions, inboxes and blobs: whatever allocation fails, a call answers
+/* X6 for sessions, inboxes, blobs and processes: whatever allocation fails, a call answers
  * no_memory or succeeds, nothing is half done, nothing leaks (the address sanitizer
  * watches), and the next call works. */
+#include <belay/process.h>
 #include <belay/session.h>
 
 #include <jansson.h>
@@ -21,6 +22,7 @@ struct bench {
     struct belay_arena *a;   /* of the fixture: the claim is in it */
     struct belay_arena *own; /* of the call that is tried */
     const struct belay_claim *claim;
+    const struct belay_process_lease *lease;
     char ref[BELAY_SHA256_HEX];
 };
 
@@ -207,6 +209,127 @@ static belay_rc try_delete(struct bench *b, struct belay_error *err)
     return belay_session_delete(b->s, NULL, err);
 }
 
+/* --- processes --- */
+
+static belay_rc enroll(struct bench *b, const char *id, struct belay_arena *a,
+                       struct belay_error *err)
+{
+    static const char types[] =
+        "[{\"name\":\"line\",\"payload_schema\":{\"schema\":{\"type\":\"object\","
+        "\"properties\":{\"line\":{\"type\":\"string\"}}}}},{\"name\":\"wakes\","
+        "\"semantics\":{\"wake\":{\"input\":{\"pointer\":\"/text\"}}}}]";
+    struct belay_registration r = { .size = sizeof(r),
+                                    .process_id = id,
+                                    .input = "{\"type\":\"tool_call\",\"call\":[1]}",
+                                    .event_types = types,
+                                    .owner = { "s", "f" },
+                                    .caused_by = "{\"by\":1}" };
+    struct belay_registered out;
+
+    return belay_process_register(b->b, &r, a, &out, err);
+}
+
+static belay_rc event(struct bench *b, const char *type, const char *payload,
+                      const char *key, struct belay_error *err)
+{
+    struct belay_event_draft d = { .size = sizeof(d),
+                                   .process_id = "p",
+                                   .event_type = type,
+                                   .payload = payload,
+                                   .replay_key = key,
+                                   .wake_target = { "s", "f" },
+                                   .lease = b->lease };
+    struct belay_appended out;
+
+    return belay_process_append(b->b, &d, b->own, &out, err);
+}
+
+static belay_rc try_register(struct bench *b, struct belay_error *err)
+{
+    return enroll(b, "new", b->own, err);
+}
+
+static belay_rc try_append(struct bench *b, struct belay_error *err)
+{
+    return event(b, "wakes", "{\"text\":\"up\",\"b\":[1,2.5]}", "key", err);
+}
+
+static belay_rc try_lease(struct bench *b, struct belay_error *err)
+{
+    const struct belay_process_lease *lease, *back;
+    const char *text;
+    belay_rc rc =
+        belay_process_lease(b->b, "q", "worker", 60000, NULL, b->own, &lease, err);
+
+    rc = rc ? rc : belay_process_lease_text(lease, b->own, &text, err);
+    return rc ? rc : belay_process_lease_parse(text, b->own, &back, err);
+}
+
+static belay_rc try_complete(struct bench *b, struct belay_error *err)
+{
+    struct belay_process_end end = { .size = sizeof(end),
+                                     .process_id = "p",
+                                     .await_output = "{\"type\":\"success\","
+                                                     "\"value\":{\"n\":[1]}}",
+                                     .lease = b->lease };
+    struct belay_completed out;
+
+    return belay_process_complete(b->b, &end, b->own, &out, err);
+}
+
+static belay_rc try_looking(struct bench *b, struct belay_error *err)
+{
+    struct belay_process_event_request r = { .size = sizeof(r), .process_id = "p" };
+    struct belay_wake_page wakes = { .size = sizeof(wakes), .process_id = "p" };
+    struct belay_grant_page grants = { .size = sizeof(grants), .scope = { "s", NULL } };
+    struct belay_process_events events;
+    struct belay_processes all;
+    struct belay_wakes found;
+    struct belay_process_grants granted;
+    struct belay_process_changes changes;
+    belay_rc rc = belay_process_events(b->b, &r, b->own, &events, err);
+
+    rc = rc ? rc : belay_process_list(b->b, NULL, b->own, &all, err);
+    rc = rc ? rc : belay_process_wakes(b->b, &wakes, b->own, &found, err);
+    rc = rc ? rc : belay_process_grants(b->b, &grants, b->own, &granted, err);
+    return rc ? rc : belay_process_changed_since(b->b, NULL, b->own, &changes, err);
+}
+
+static belay_rc try_forget(struct bench *b, struct belay_error *err)
+{
+    struct belay_forget_report out;
+
+    return belay_process_forget_session(b->b, "s", true, "gone", b->own, &out, err);
+}
+
+static belay_rc try_ack(struct bench *b, struct belay_error *err)
+{
+    return belay_process_ack(b->b, "p", 1, NULL, err);
+}
+
+/* Gone is gone, by this call or one before. */
+static belay_rc try_remove(struct bench *b, struct belay_error *err)
+{
+    belay_rc rc = belay_process_delete(b->b, "p", true, err);
+
+    return rc == BELAY_NOT_FOUND ? BELAY_OK : rc;
+}
+
+static belay_rc fill_processes(struct bench *b, struct belay_error *err)
+{
+    static const struct belay_scope scope = { "s", NULL };
+    belay_rc rc = enroll(b, "p", b->a, err);
+
+    rc = rc ? rc : enroll(b, "q", b->a, err);
+    rc = rc ? rc
+            : belay_process_lease(b->b, "p", "worker", 60000, NULL, b->a, &b->lease,
+                                  err);
+    rc = rc ? rc : event(b, "wakes", "{\"text\":\"first\"}", NULL, err);
+    rc = rc ? rc : event(b, "line", "{\"line\":\"two\"}", "two", err);
+    rc = rc ? rc : belay_process_grant(b->b, &scope, "p", "kind", "label", err);
+    return rc ? rc : belay_process_grant(b->b, &scope, "q", NULL, NULL, err);
+}
+
 /* --- the bench --- */
 
 static belay_rc put_garbage(struct bench *b, struct belay_error *err)
@@ -237,7 +360,7 @@ static belay_rc fill(struct bench *b, struct belay_error *err)
     rc = rc ? rc : belay_session_checkpoint(b->s, b->a, &info, err);
     if (!rc)
         (void)snprintf(b->ref, sizeof(b->ref), "%s", info.plugin_snapshot_ref);
-    return rc;
+    return rc ? rc : fill_processes(b, err);
 }
 
 static bool prepare(struct tap *t, struct bench *b)
@@ -335,6 +458,14 @@ static void t_reading(struct tap *t) { fail_everywhere(t, &(struct trial){ .op =
 static void t_pin(struct tap *t)     { fail_everywhere(t, &(struct trial){ .op = try_pin, .steps = true }); }
 static void t_gc(struct tap *t)      { fail_everywhere(t, &(struct trial){ .op = try_gc, .steps = true }); }
 static void t_delete(struct tap *t)  { fail_everywhere(t, &(struct trial){ .op = try_delete, .steps = true }); }
+static void t_register(struct tap *t) { fail_everywhere(t, &(struct trial){ .op = try_register }); }
+static void t_append(struct tap *t)   { fail_everywhere(t, &(struct trial){ .op = try_append }); }
+static void t_lease(struct tap *t)    { fail_everywhere(t, &(struct trial){ .op = try_lease, .steps = true }); }
+static void t_complete(struct tap *t) { fail_everywhere(t, &(struct trial){ .op = try_complete }); }
+static void t_looking(struct tap *t)  { fail_everywhere(t, &(struct trial){ .op = try_looking }); }
+static void t_forget(struct tap *t)   { fail_everywhere(t, &(struct trial){ .op = try_forget }); }
+static void t_ack(struct tap *t)      { fail_everywhere(t, &(struct trial){ .op = try_ack }); }
+static void t_remove(struct tap *t)   { fail_everywhere(t, &(struct trial){ .op = try_remove, .steps = true }); }
 /* clang-format on */
 
 static const struct tap_case cases[] = {
@@ -351,6 +482,14 @@ static const struct tap_case cases[] = {
     { "so does pinning", t_pin },
     { "so does a collection", t_gc },
     { "so does deleting a session", t_delete },
+    { "so does registering a process", t_register },
+    { "so does an event that wakes", t_append },
+    { "so does a lease of a process, as text and back", t_lease },
+    { "so does completing a process", t_complete },
+    { "so does looking at processes", t_looking },
+    { "so does forgetting a session's processes", t_forget },
+    { "so does acknowledging a wake", t_ack },
+    { "so does removing a process", t_remove },
 };
 
 int main(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "exec.h"
+#include "proc.h"
 
 /* --- payloads --- */
 
@@ -86,6 +87,7 @@ static void facts_reach_the_worker(struct world *w)
     static const char trace[] =
         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     struct belay_tag tags[] = { { "b.x", "2" }, { "a", "1" } };
+    enroll_id(w, "p");
     const char *id =
         submit(w, (struct belay_submission){ .kind = "k",
                                              .tags = tags,

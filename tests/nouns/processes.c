@@ -9,15 +9,14 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "nouns.h"
+#include "children.h"
 
 #define ROUNDS 40
 #define BATCHES 60
 
 /* --- the child --- */
 
-/* A line, and out with it: an acknowledgement that is told is one that was given. */
-static void tell(const char *what, int64_t a, int64_t b)
+void child_tell(const char *what, int64_t a, int64_t b)
 {
     char line[64];
     int len = snprintf(line, sizeof(line), "%s %lld %lld\n", what, (long long)a,
@@ -32,7 +31,7 @@ static void race(struct world *w)
     for (int i = 0; i < ROUNDS; i++) {
         belay_rc rc = say(w, "s", i, text(w, "n%d.%lld", i, (long long)getpid()), NULL);
         if (rc == BELAY_OK)
-            tell("won", i, w->committed.revision);
+            child_tell("won", i, w->committed.revision);
         else if (!RC(w, rc, BELAY_HEAD_REVISION_CONFLICT) || !OK(w, w->err.actual > i))
             return;
     }
@@ -48,7 +47,7 @@ static void work_off(struct world *w)
         if (!c)
             continue;
         for (size_t i = 0; i < c->n_batches; i++)
-            tell("took", c->batches[i].enqueue_seq, c->batches[i].fence);
+            child_tell("took", c->batches[i].enqueue_seq, c->batches[i].fence);
         if (!RC(w, finish(w, "s", BELAY_ANY_REVISION, c), BELAY_OK))
             return;
     }
@@ -67,7 +66,7 @@ static void live(struct world *w)
         const struct belay_batch *b = post(w, (struct post){ .slot = BELAY_EXCLUSIVE });
         if (!b)
             return;
-        tell("in", b->enqueue_seq, 0);
+        child_tell("in", b->enqueue_seq, 0);
         const struct belay_claim *c = ask(w, (struct ask){ .lease = AT_ONCE });
         if (!c)
             return;
@@ -86,7 +85,7 @@ static void live(struct world *w)
                                     .n_completes = 1 };
         if (!RC(w, commit(w, "s", all), BELAY_OK))
             return;
-        tell("out", seq, w->committed.revision);
+        child_tell("out", seq, w->committed.revision);
     }
 }
 
@@ -95,10 +94,10 @@ int child_main(int argc, char **argv)
     static const struct {
         const char *role;
         void (*play)(struct world *w);
-    } roles[] = { { "race", race },
-                  { "work", work_off },
-                  { "enqueue", enqueue_later },
-                  { "live", live } };
+    } roles[] = {
+        { "race", race }, { "work", work_off },        { "enqueue", enqueue_later },
+        { "live", live }, { "append", child_appends }, { "process", child_lives }
+    };
     struct tap t = { .name = "child" };
     struct world w;
 
@@ -114,12 +113,7 @@ int child_main(int argc, char **argv)
 
 /* --- the parent --- */
 
-struct child {
-    pid_t pid;
-    FILE *says;
-};
-
-static bool start(struct world *w, struct child *c, const char *role)
+bool child_start(struct world *w, struct child *c, const char *role)
 {
     char self[] = "/proc/self/exe", flag[] = "--child", role_arg[32];
     char *argv[] = { self, flag, role_arg, w->url, NULL };
@@ -156,8 +150,7 @@ static bool parse(const char *line, char what[16], long long *a, long long *b)
     return *rest == '\n';
 }
 
-/* Its next line; false at the end.  What is no such line is a complaint. */
-static bool hear(struct child *c, char what[16], long long *a, long long *b)
+bool child_hear(struct child *c, char what[16], long long *a, long long *b)
 {
     char line[512];
 
@@ -169,7 +162,7 @@ static bool hear(struct child *c, char what[16], long long *a, long long *b)
     return false;
 }
 
-static void end(struct world *w, struct child *c, bool killed)
+void child_end(struct world *w, struct child *c, bool killed)
 {
     int status = 0;
 
@@ -189,15 +182,15 @@ static void one_winner_of_two(struct world *w)
     char what[16];
     long long round = 0, rev = 0;
 
-    bool ok = start(w, &c[0], "race") && start(w, &c[1], "race");
+    bool ok = child_start(w, &c[0], "race") && child_start(w, &c[1], "race");
     for (int i = 0; ok && i < 2; i++) {
-        while (hear(&c[i], what, &round, &rev)) {
+        while (child_hear(&c[i], what, &round, &rev)) {
             EQ(w, rev, round + 1);
             wins[round >= 0 && round < ROUNDS ? round : 0]++;
         }
     }
-    end(w, &c[0], false);
-    end(w, &c[1], false);
+    child_end(w, &c[0], false);
+    child_end(w, &c[1], false);
     for (int i = 0; i < ROUNDS; i++)
         EQ(w, wins[i], 1);
     EQ(w, revision(w, "s"), ROUNDS);
@@ -211,22 +204,22 @@ static void claims_do_not_overlap(struct world *w)
     long long seq = 0, fence = 0;
 
     post_many(w, "s", BATCHES);
-    bool ok = start(w, &c[0], "work") && start(w, &c[1], "work");
+    bool ok = child_start(w, &c[0], "work") && child_start(w, &c[1], "work");
     for (int i = 0; ok && i < 2; i++) {
-        while (hear(&c[i], what, &seq, &fence)) {
+        while (child_hear(&c[i], what, &seq, &fence)) {
             EQ(w, fence, 1); /* nobody else was granted it */
             taken[seq >= 1 && seq <= BATCHES ? seq : 0]++;
         }
     }
-    end(w, &c[0], false);
-    end(w, &c[1], false);
+    child_end(w, &c[0], false);
+    child_end(w, &c[1], false);
     for (int i = 1; i <= BATCHES; i++)
         EQ(w, taken[i], 1);
     EQ(w, taken[0], 0);
     STR(w, listed(w, "s"), "");
 }
 
-static int64_t mono_ms(void)
+int64_t mono_ms(void)
 {
     struct timespec now;
 
@@ -240,12 +233,12 @@ static void woken_by_another_process(struct world *w)
     struct child c;
     int64_t begun = mono_ms();
 
-    if (!start(w, &c, "enqueue"))
+    if (!child_start(w, &c, "enqueue"))
         return;
     STR(w, seqs(w, ask(w, (struct ask){ .wait = 20000 })), "1");
     /* It was woken, and did not just look again after a while. */
     OK(w, mono_ms() - begun < 4000);
-    end(w, &c, false);
+    child_end(w, &c, false);
 }
 
 /* What was told must be there; what was not may be, but only whole. */
@@ -285,9 +278,9 @@ static void killed_anywhere(struct world *w)
         char what[16];
         int heard = 0;
 
-        if (!start(w, &c, "live"))
+        if (!child_start(w, &c, "live"))
             return;
-        while (hear(&c, what, &a, &b)) {
+        while (child_hear(&c, what, &a, &b)) {
             if (strcmp(what, "in") == 0)
                 in = a;
             else
@@ -295,7 +288,7 @@ static void killed_anywhere(struct world *w)
             if (++heard == 5 + round * 3)
                 (void)kill(c.pid, SIGKILL);
         }
-        end(w, &c, true);
+        child_end(w, &c, true);
         w->use = round % 2 ? w->b : w->a;
         judge(w, in, out, rev);
     }

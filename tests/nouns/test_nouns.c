@@ -18,7 +18,9 @@ static const struct topic *const topics[] = {
     &topic_exec_stale,     &topic_exec_claims,  &topic_exec_submit,
     &topic_exec_holding,   &topic_exec_looking, &topic_exec_timers,
     &topic_exec_feeds,     &topic_exec_waiting, &topic_exec_workers,
-    &topic_exec_handles,
+    &topic_exec_handles,   &topic_proc_spec,    &topic_proc_spec_more,
+    &topic_proc_traps,     &topic_proc_stale,   &topic_proc_wakes,
+    &topic_proc_life,      &topic_proc_waiting, &topic_proc_children,
 };
 
 /* What a case is run with: tap.h passes it through. */

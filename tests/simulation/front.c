@@ -461,7 +461,8 @@ struct front *front_open(struct sim *s, unsigned slot)
     *f = (struct front){ .sim = s, .uid = s->n_fronts };
     f->d = (struct driver){
         .ops = &front_ops,
-        .caps = s->swarm.loses_replies ? DRIVER_LOSES_REPLIES : 0,
+        .caps = (s->swarm.loses_replies ? DRIVER_LOSES_REPLIES : 0U) |
+                (s->swarm.far ? DRIVER_FAR : 0U),
         .attempt_size = OWN_SIZE + s->memory->attempt_size,
         .hub = s->memory->hub,
     };

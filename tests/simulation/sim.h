@@ -141,6 +141,7 @@ struct op {
 struct swarm {
     unsigned n_actors, n_fronts, n_spaces, n_keys;
     bool loses_replies;
+    bool far;                  /* a program keeps the rows it wrote (recall.h) */
     uint32_t rate[SIM_FAULTS]; /* of a million points */
     unsigned sticky;           /* of a hundred: go on with the same actor */
     unsigned walk_every;       /* compare everything after every n-th commit */

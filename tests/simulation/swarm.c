@@ -178,6 +178,7 @@ static void choose_faults(struct sim *s)
         replies |= faults[f].reply;
     }
     w->loses_replies = replies || draw_of(s, 99) % 4 == 0;
+    w->far = draw_of(s, 98) % 3 == 0;
 }
 
 static bool is_masked(const struct mask *masks, size_t n, struct mask m)

@@ -47,6 +47,17 @@ int f(const void *in, void *digest, char *hex, void *err)
     return 0;
 }
 END
+check 'text and JSON in an arena are pure' planted 0 '' <<'END'
+struct buf { void *p, *arena; };
+void buf_append_str(struct buf *b, const char *text);
+int json_write(const void *value, struct buf *out, void *err);
+int f(const void *value, void *arena)
+{
+    struct buf b = { 0, arena };
+    buf_append_str(&b, "x");
+    return json_write(value, &b, 0);
+}
+END
 check 'chance is caught' planted 1 'calls random_bytes' <<'END'
 int random_bytes(const void *hook, void *out, unsigned long n, void *err);
 int f(const void *hook, void *out) { return random_bytes(hook, out, 16, 0); }

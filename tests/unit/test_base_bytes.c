@@ -1,5 +1,7 @@
 #include "base/bytes.h"
 
+#include "base/arena.h"
+
 #include <stdlib.h>
 
 #include "tap.h"
@@ -279,6 +281,24 @@ static void test_buf_grows(struct tap *t)
     TAP_EQ(t, b.ptr[b.len - 1], '1');
 }
 
+static void test_buf_in_an_arena(struct tap *t)
+{
+    CLEANUP(arena_release) struct belay_arena a = { 0 };
+    struct buf b = buf_in(&a), heap CLEANUP(buf_release) = { 0 };
+
+    for (unsigned i = 0; i < 10000; i++) {
+        buf_append_i64(&b, i);
+        buf_append_i64(&heap, i);
+    }
+    buf_printf(&b, "%d", 7);
+    buf_printf(&heap, "%d", 7);
+    struct bytes text = buf_view(&b);
+    TAP_OK(t, bytes_eq(text, buf_view(&heap)));
+    buf_release(&b);
+    TAP_OK(t, !b.ptr && b.len == 0);
+    TAP_OK(t, bytes_eq(text, buf_view(&heap))); /* the arena has it still */
+}
+
 static void test_buf_reset(struct tap *t)
 {
     struct buf b CLEANUP(buf_release) = { 0 };
@@ -364,6 +384,8 @@ int main(int argc, char **argv)
         { "an i64 becomes decimal text", test_put_i64 },
         { "a buffer holds what was appended", test_buf_appends },
         { "a buffer grows as needed", test_buf_grows },
+        { "a buffer in an arena grows alike and leaves its bytes there",
+          test_buf_in_an_arena },
         { "reset keeps memory, release does not", test_buf_reset },
         { "failure is sticky and keeps what was there", test_buf_failure },
         { "escaped text disturbs no terminal", test_escape },

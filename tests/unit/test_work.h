@@ -17,6 +17,7 @@
 #include "store/fault.h"
 #include "store/trace.h"
 #include "tap.h"
+#include "work/process.h"
 
 #define START_MS ((int64_t)1750000000000)
 #define DAY_MS ((int64_t)24 * 3600 * 1000)
@@ -175,6 +176,21 @@ static inline bool work_is_traced(const struct work *w)
     return w->on == ON_DECORATED || work_on_server(w->on);
 }
 
+/* What the calls since the last time took.  Where rows are kept (recall.h) it may be less:
+ * those who ask in vain for what they kept pay one more commit. */
+static inline void work_expect_trips(struct work *w, unsigned reads, unsigned commits)
+{
+    struct trace_counts n = trace_counts(w->driver);
+
+    if (w->driver->caps & DRIVER_FAR) {
+        TAP_OK(w->t, n.reads + n.commits <= reads + commits);
+    } else {
+        TAP_EQ(w->t, n.reads, reads);
+        TAP_EQ(w->t, n.commits, commits);
+    }
+    trace_reset(w->driver);
+}
+
 /* Closes the store and opens it again on the same driver. */
 static inline void work_reopen(struct work *w)
 {
@@ -271,6 +287,19 @@ static inline int work_main(const struct tap_case *cases, size_t n, int argc,
 
     return tap_main(cases, n, named ? argv[2] : NULL, argc - (named ? 2 : 0),
                     argv + (named ? 2 : 0));
+}
+
+/* A process that declares what an execution of it ends with. */
+static inline void work_process(struct work *w, const char *id)
+{
+    const struct belay_registration r = { .size = sizeof(r),
+                                          .process_id = id,
+                                          .event_types =
+                                              "[{\"name\":\"execution.completed\"}]" };
+    struct proc_site site = { .space = w->space };
+    struct belay_registered out;
+
+    WORK_RC(w, proc_register(&site, &r, &w->arena, &out, &w->err), BELAY_OK);
 }
 
 #endif /* TESTS_WORK_H */

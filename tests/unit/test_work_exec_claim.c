@@ -453,16 +453,6 @@ static void damage_case(struct work *w)
     lab_close(&l);
 }
 
-/* What the calls since the last time took. */
-static void expect_trips(struct work *w, unsigned reads, unsigned commits)
-{
-    struct trace_counts n = trace_counts(w->driver);
-
-    TAP_EQ(w->t, n.reads, reads);
-    TAP_EQ(w->t, n.commits, commits);
-    trace_reset(w->driver);
-}
-
 /* What a server is asked: claim, complete, submit each at most two round trips. */
 static void round_trips_case(struct work *w)
 {
@@ -475,9 +465,9 @@ static void round_trips_case(struct work *w)
         (void)submit(&l, (struct belay_submission){ .priority = 0 });
         trace_reset(w->driver);
         work = take(&l, "w1");
-        expect_trips(w, 1, 1);
+        work_expect_trips(w, 1, 1);
         WORK_RC(l.w, complete(&l, &work, NULL), BELAY_OK);
-        expect_trips(w, 1, 1);
+        work_expect_trips(w, 1, 1);
     }
     lab_close(&l);
 }

@@ -47,6 +47,8 @@ static inline const char *submit(struct hands *h, struct belay_submission s)
     s.size = sizeof(s);
     if (!s.lane)
         s.lane = "l";
+    if (s.process)
+        work_process(h->w, s.process);
     WORK_RC(h->w, exec_submit(&h->site, &s, 1, &h->w->arena, &out, &h->w->err),
             BELAY_OK);
     return out.execution_id ? out.execution_id : "none";

@@ -27,6 +27,8 @@ static struct belay_submitted submit_one(struct work *w,
 {
     struct belay_submitted out = { .state = -1 };
 
+    if (s->process)
+        work_process(w, s->process);
     WORK_RC(w, submit(w, s, 1, &out), BELAY_OK);
     return out;
 }
@@ -843,6 +845,7 @@ static void on_batch_keys(struct work *w)
 
     items[1].key = "k2";
     items[3].key = "k2";
+    work_process(w, full.process);
     WORK_RC(w, submit(w, items, 5, out), BELAY_OK);
     TAP_OK(w->t, !out[0].duplicate && !out[1].duplicate && out[2].duplicate &&
                      out[3].duplicate && out[4].duplicate);
@@ -911,15 +914,20 @@ static void a_thousand_are_one_commit(struct tap *t)
 
 /* --- round trips --- */
 
-/* Reads and commits of one submission. */
-static uint64_t trips(struct work *w, const struct belay_submission *items, size_t n,
-                      struct belay_submitted *out)
+/* Reads and commits of one submission: so many; where rows are kept it may be fewer, or one
+ * to confirm what was not asked for. */
+static void trips(struct work *w, const struct belay_submission *items, size_t n,
+                  struct belay_submitted *out, unsigned want)
 {
     trace_reset(w->driver);
     WORK_RC(w, submit(w, items, n, out), BELAY_OK);
     struct trace_counts c = trace_counts(w->driver);
+    uint64_t took = c.reads + c.commits;
     TAP_EQ(w->t, c.failures, 0);
-    return c.reads + c.commits;
+    if (w->driver->caps & DRIVER_FAR)
+        TAP_OK(w->t, took <= want + 1);
+    else
+        TAP_EQ(w->t, took, want);
 }
 
 /* A route whose name is next to that of `full` in the roster, in arg's direction. */
@@ -944,23 +952,24 @@ static void on_trips(struct work *w)
     (void)submit_one(w, &plain); /* the namespace is founded */
     for (int way = -1; way <= 1; way += 2)
         WORK_RC(w, work_run(w, w->space, neighbour_body, &way), BELAY_OK);
-    TAP_EQ(w->t, trips(w, &full, 1, out), 3); /* a new route */
+    work_process(w, full.process);
+    trips(w, &full, 1, out, 3); /* a new route */
     struct belay_submission known = full;
     known.key = NULL;
-    TAP_EQ(w->t, trips(w, &known, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &plain, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &full, 1, out), 2); /* a duplicate */
+    trips(w, &known, 1, out, 2);
+    trips(w, &plain, 1, out, 2);
+    trips(w, &full, 1, out, 2); /* a duplicate */
     size_t len = PAYLOAD_INLINE_MAX + 1;
     struct belay_submission s = with_payload(filled(w, len, 1), len, false);
-    TAP_EQ(w->t, trips(w, &s, 1, out), 2);
-    TAP_EQ(w->t, trips(w, &s, 1, out), 2); /* its blob is there */
+    trips(w, &s, 1, out, 2);
+    trips(w, &s, 1, out, 2); /* its blob is there */
     for (size_t i = 0; i < N; i++) {
         items[i] = i % 2 ? full : s;
         (void)snprintf(keys[i], sizeof(keys[i]), "key%zu", i);
         items[i].key = keys[i];
     }
-    TAP_EQ(w->t, trips(w, items, N, out), 2);
-    TAP_EQ(w->t, trips(w, items, N, out), 2);
+    trips(w, items, N, out, 2);
+    trips(w, items, N, out, 2);
 }
 
 static void takes_two_round_trips(struct tap *t)
@@ -1264,6 +1273,7 @@ static void stores_all_or_nothing_when_the_store_fails(struct tap *t)
     if (open_faulty(&w, t, &faulty)) {
         struct belay_submission items[] = { plain, full };
         (void)submit_one(&w, &plain);
+        work_process(&w, full.process);
         for (size_t i = 0; i < COUNT_OF(faults); i++) {
             struct buf before = work_dump(&w, "default");
             WORK_RC(&w, fault_arm(faulty, &faults[i], &w.err), BELAY_OK);

@@ -1924,16 +1924,6 @@ static void test_many(struct tap *t)
 
 /* --- what it costs, and what goes wrong on the way --- */
 
-/* What the calls since the last time took. */
-static void expect_trips(struct work *w, unsigned reads, unsigned commits)
-{
-    struct trace_counts n = trace_counts(w->driver);
-
-    TAP_EQ(w->t, n.reads, reads);
-    TAP_EQ(w->t, n.commits, commits);
-    trace_reset(w->driver);
-}
-
 /* One for all that is asked, one for all that is done. */
 static void round_trips(struct work *w)
 {
@@ -1946,16 +1936,16 @@ static void round_trips(struct work *w)
     pass_ms(w, 100);
     trace_reset(w->driver);
     (void)enter(w, &d);
-    expect_trips(w, 1, 1);
+    work_expect_trips(w, 1, 1);
     (void)put(w, "s", "eJn");
-    expect_trips(w, 1, 1);
+    work_expect_trips(w, 1, 1);
     const struct belay_claim *c = take(w, "s", "a", 8);
     TAP_STR(w->t, seqs(c), "1,2");
-    expect_trips(w, 1, 1);
+    work_expect_trips(w, 1, 1);
     WORK_RC(w, renew(w, c, LEASE_MS, NULL), BELAY_OK);
-    expect_trips(w, 1, 1);
+    work_expect_trips(w, 1, 1);
     TAP_EQ(w->t, abandon(w, c), 2);
-    expect_trips(w, 1, 1);
+    work_expect_trips(w, 1, 1);
 }
 
 /* A batch is found by its key first; past due ones are moved first; payloads that have
@@ -1973,19 +1963,19 @@ static void more_round_trips(struct work *w)
     pass_ms(w, 100);
     trace_reset(w->driver);
     (void)enter(w, &d);
-    expect_trips(w, 2, 1);
+    work_expect_trips(w, 2, 1);
     (void)take_for(w, "s", "a", 8, 0);
     trace_reset(w->driver);
     const struct belay_claim *c = take(w, "s", "a", 8);
     TAP_STR(w->t, seqs(c), "1,2");
-    expect_trips(w, 2, 1);
+    work_expect_trips(w, 2, 1);
     WORK_RC(w, complete(w, c), BELAY_OK);
-    expect_trips(w, 2, 1);
+    work_expect_trips(w, 2, 1);
     (void)put_long(w, "s", "eXn", 0);
     trace_reset(w->driver);
     c = take(w, "s", "a", 8);
     TAP_STR(w->t, seqs(c), "3");
-    expect_trips(w, 2, 1);
+    work_expect_trips(w, 2, 1);
 }
 
 static void test_round_trips(struct tap *t)

@@ -1165,12 +1165,8 @@ static void test_woken(struct tap *t)
 
 static void expect_trips(struct work *w, belay_rc rc, unsigned reads, unsigned commits)
 {
-    struct trace_counts counts = trace_counts(w->driver);
-
     WORK_RC(w, rc, BELAY_OK);
-    TAP_EQ(w->t, counts.reads, reads);
-    TAP_EQ(w->t, counts.commits, commits);
-    trace_reset(w->driver);
+    work_expect_trips(w, reads, commits);
 }
 
 static void round_trips(struct work *w)
@@ -1206,7 +1202,9 @@ static void round_trips(struct work *w)
     c.attachments = LIST("x");
     c.n_attachments = 1;
     expect_trips(w, commit_to(w, "s", &c, &out), 1, 1);
-    expect_trips(w, commit_to(w, "s", &c, &out), 2, 1); /* the log; confirmed (T4) */
+    /* The log; confirmed (T4).  Where a turn is thought to be new, that was in vain. */
+    expect_trips(w, commit_to(w, "s", &c, &out), 2,
+                 w->driver->caps & DRIVER_FAR ? 2 : 1);
     expect_trips(w, session_head(&s, &w->arena, &head, &w->err), 1, 0);
     expect_trips(w, session_path(&s, NULL, &w->arena, &nodes, &w->err), 3, 1);
 }

@@ -21,6 +21,7 @@
 
 #define BUCKETS 64
 #define KEY_LOCKS_MAX 32
+#define CONSTANTS_MIN 16
 
 /* The items of one table. */
 struct group {
@@ -30,7 +31,7 @@ struct group {
     const struct row_type *type;
     struct item_of *item;
     size_t n;
-    bool nowait;
+    bool holds; /* the transaction holds picks */
 };
 
 static int item_cmp(const void *a, const void *b)
@@ -212,7 +213,7 @@ static const struct pg_sql *delete_one_sql(const struct group *g)
 }
 
 /* Locks it, and looks at the version it has then. */
-static const struct pg_sql *lock_one_sql(const struct group *g, bool written)
+static const struct pg_sql *lock_one_sql(const struct group *g)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key;
@@ -221,10 +222,7 @@ static const struct pg_sql *lock_one_sql(const struct group *g, bool written)
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " WHERE ");
     pg_where_key(g->type, 2, &text);
-    if (written || g->type->n_key > 0)
-        buf_printf(&text, " FOR %s%s", written ? "NO KEY UPDATE" : "SHARE",
-                   g->nowait ? " NOWAIT" : "");
-    buf_append_char(&text, ')');
+    buf_append_str(&text, g->type->n_key > 0 ? " FOR SHARE)" : ")");
     char found[64];
     (void)snprintf(found, sizeof(found), "EXISTS (SELECT FROM l WHERE ver = $%u)",
                    next);
@@ -249,8 +247,8 @@ static void add_one_row(const struct group *g, const struct item_of *item)
 {
     const struct effect *e = item->effect;
 
-    if (!e || g->nowait)
-        (void)add_one(g, item, lock_one_sql(g, e != NULL), 0);
+    if (!e)
+        (void)add_one(g, item, lock_one_sql(g), 0);
     if (e && e->kind == EFFECT_DELETE)
         (void)add_one(g, item, delete_one_sql(g), 0);
     if (!e || e->kind != EFFECT_PUT)
@@ -271,10 +269,7 @@ static const struct pg_sql *lock_many_sql(const struct group *g, bool written)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key;
-    char lock[64];
 
-    (void)snprintf(lock, sizeof(lock), " FOR %s%s", written ? "NO KEY UPDATE" : "SHARE",
-                   g->nowait ? " NOWAIT" : "");
     buf_append_str(&text, "WITH k AS MATERIALIZED (SELECT * FROM ");
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[], $%u::int8[]) AS k(", next, next + 1);
@@ -282,7 +277,8 @@ static const struct pg_sql *lock_many_sql(const struct group *g, bool written)
     buf_append_str(&text,
                    ", want, i)), l AS MATERIALIZED (SELECT k.i, t.ver = k.want AS"
                    " ok FROM k");
-    pg_find_each(g->s, g->type, "k", "x.ver", lock, &text);
+    pg_find_each(g->s, g->type, "k", "x.ver",
+                 written ? " FOR NO KEY UPDATE" : " FOR SHARE", &text);
     buf_append_char(&text, ')');
     buf_printf(
         &text,
@@ -308,59 +304,114 @@ static void add_lock_many(const struct group *g, const struct item_of *item, siz
     arg_numbers(g, c, item, n, GUARD_INDEX);
 }
 
-/* $1 ns, keys, new versions, the changed columns.  `guarded`: then the versions that the
- * rows must have, and their indexes; otherwise they are locked already. */
-static const struct pg_sql *put_many_sql(const struct group *g, uint64_t changed,
-                                         bool guarded)
+/* How rows are put by one statement. */
+struct put {
+    uint64_t changed;  /* columns */
+    uint64_t constant; /* of them, those that become the same in all rows */
+    bool guarded;      /* it looks at the versions, too: the rows are not locked yet */
+};
+
+/* A changed column that each row has a value of its own for. */
+static bool is_listed(const struct put *put, unsigned column)
+{
+    return ((put->changed & ~put->constant) >> column) & 1;
+}
+
+/* $1 ns, keys, new versions, the listed columns, then the constant ones.  Guarded: then the
+ * versions that the rows must have, and their indexes. */
+static const struct pg_sql *put_many_sql(const struct group *g, const struct put *put)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    CLEANUP(buf_release) struct buf lists = { .ptr = NULL };
+    CLEANUP(buf_release) struct buf names = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key, at = next + 1;
 
-    buf_append_str(&text, guarded ? "WITH w AS (UPDATE " : "UPDATE ");
+    buf_append_str(&text, put->guarded ? "WITH w AS (UPDATE " : "UPDATE ");
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " t SET ver = u.ver");
     for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((changed >> i) & 1)
-            buf_printf(&text, ", \"%s\" = u.\"%s\"", g->type->columns[i].name,
-                       g->type->columns[i].name);
+        const struct column *c = &g->type->columns[i];
+        if (!is_listed(put, i))
+            continue;
+        buf_printf(&text, ", \"%s\" = u.\"%s\"", c->name, c->name);
+        buf_printf(&lists, ", $%u::%s[]", at++, pg_type_name(c->type));
+        buf_printf(&names, ", \"%s\"", c->name);
+    }
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((put->constant >> i) & 1)
+            buf_printf(&text, ", \"%s\" = $%u", g->type->columns[i].name, at++);
     }
     buf_append_str(&text, " FROM (SELECT t.ctid AS tid, k.* FROM ");
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[]", next);
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((changed >> i) & 1)
-            buf_printf(&text, ", $%u::%s[]", at++,
-                       pg_type_name(g->type->columns[i].type));
-    }
-    if (guarded)
+    buf_append(&text, buf_view(&lists));
+    if (put->guarded)
         buf_printf(&text, ", $%u::int8[], $%u::int8[]", at, at + 1);
     buf_append_str(&text, ") AS k(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text, ", ver");
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((changed >> i) & 1)
-            buf_printf(&text, ", \"%s\"", g->type->columns[i].name);
-    }
-    buf_append_str(&text, guarded ? ", want, i)" : ")");
-    pg_find_each(g->s, g->type, "k", "x.ctid",
-                 guarded && g->nowait ? " FOR NO KEY UPDATE NOWAIT" : "", &text);
+    buf_append(&text, buf_view(&names));
+    buf_append_str(&text, put->guarded ? ", want, i)" : ")");
+    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
     buf_append_str(&text, ") u WHERE t.ctid = u.tid");
-    if (guarded) /* who changed the row meanwhile has changed its version */
+    if (put->guarded) /* who changed the row meanwhile has changed its version */
         buf_printf(&text,
                    " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
                    " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
                    " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
                    " (SELECT w.i FROM w)) END)",
                    g->s->schema, at + 1, at + 1);
-    return pg_sql_of(g->s, &text);
+    return lists.failed || names.failed ? NULL : pg_sql_of(g->s, &text);
 }
 
-/* All puts that change the columns `changed`; guarded: all puts, and those columns, whether
- * each of them changes them or not: it has the values of the version that it guards. */
+/* The columns that become the same in all rows.  A list of a few values is as good as one,
+ * and every combination is a statement of its own. */
+static uint64_t constant_columns(const struct group *g, const struct item_of *item,
+                                 size_t n, uint64_t changed)
+{
+    uint64_t constant = n < CONSTANTS_MIN ? 0 : changed;
+
+    for (unsigned c = 0; c < g->type->n_columns; c++) {
+        for (size_t i = 1; i < n && ((constant >> c) & 1); i++) {
+            if (!value_eq(&item[0].effect->row.v[c], &item[i].effect->row.v[c]))
+                constant &= ~(UINT64_C(1) << c);
+        }
+    }
+    return constant && pg_texts_are_few(g->s) ? constant : 0;
+}
+
+static void call_put_many(const struct group *g, const struct put *put,
+                          const struct item_of *item, size_t n)
+{
+    struct pg_call *c =
+        pg_add(g->p, put_many_sql(g, put), 4U + g->type->n_key + g->type->n_columns);
+
+    if (c)
+        c->tag = (int64_t)item[0].index;
+    pg_arg_bytes(g->p, c, g->ns);
+    arg_keys(g, c, item, n);
+    arg_numbers(g, c, item, n, NEW_VER);
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if (is_listed(put, i))
+            arg_column(g, c, item, n, i);
+    }
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((put->constant >> i) & 1)
+            pg_arg_value(g->p, c, &item[0].effect->row.v[i]);
+    }
+    if (put->guarded) {
+        arg_numbers(g, c, item, n, GUARD_VER);
+        arg_numbers(g, c, item, n, GUARD_INDEX);
+    }
+}
+
+/* All puts that change the columns `changed`, or with `all` every put, and those columns
+ * whether it changes them or not: it has the values of the version that it guards. */
 static void add_put_many(const struct group *g, struct item_of *item, size_t n,
-                         uint64_t changed, bool guarded)
+                         uint64_t changed, bool guarded, bool all)
 {
     struct item_of *same = arena_zalloc(g->p->arena, n, sizeof(*same));
+    struct put put = { .changed = changed, .guarded = guarded };
     size_t m = 0;
 
     if (!same) {
@@ -369,25 +420,23 @@ static void add_put_many(const struct group *g, struct item_of *item, size_t n,
     }
     for (size_t i = 0; i < n; i++) {
         const struct effect *e = item[i].effect;
-        if (e && e->kind == EFFECT_PUT && (guarded || e->row.changed == changed)) {
+        if (e && e->kind == EFFECT_PUT && (all || e->row.changed == changed)) {
             same[m++] = item[i];
             item[i].effect = NULL; /* done */
         }
     }
-    struct pg_call *c = pg_add(g->p, put_many_sql(g, changed, guarded),
-                               4U + g->type->n_key + g->type->n_columns);
-    if (c)
-        c->tag = (int64_t)same[0].index;
-    pg_arg_bytes(g->p, c, g->ns);
-    arg_keys(g, c, same, m);
-    arg_numbers(g, c, same, m, NEW_VER);
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((changed >> i) & 1)
-            arg_column(g, c, same, m, i);
-    }
-    if (guarded) {
-        arg_numbers(g, c, same, m, GUARD_VER);
-        arg_numbers(g, c, same, m, GUARD_INDEX);
+    put.constant = constant_columns(g, same, m, changed);
+    call_put_many(g, &put, same, m);
+}
+
+/* One statement for each set of columns. */
+static void add_puts_by_columns(const struct group *g, struct item_of *item, size_t n,
+                                bool guarded)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct effect *e = item[i].effect;
+        if (e && e->kind == EFFECT_PUT)
+            add_put_many(g, item, n, e->row.changed, guarded, false);
     }
 }
 
@@ -510,15 +559,17 @@ static void add_group(const struct group *g)
     if (n == 1) {
         add_one_row(g, &present[0]);
     } else if (n > 1 && (put = columns_put(present, n))) {
-        add_put_many(g, present, n, put, true);
+        /* Who holds picks waits for nobody for long, in whatever order: what it claims and
+         * what it completes are two sets of columns, each with most of its values in
+         * common. */
+        if (g->holds && n >= CONSTANTS_MIN)
+            add_puts_by_columns(g, present, n, true);
+        else
+            add_put_many(g, present, n, put, true, true);
     } else if (n > 1) {
         add_lock_many(g, present, n);
         add_delete_many(g);
-        for (size_t i = 0; i < n; i++) {
-            const struct effect *e = present[i].effect;
-            if (e && e->kind == EFFECT_PUT)
-                add_put_many(g, present, n, e->row.changed, false);
-        }
+        add_puts_by_columns(g, present, n, false);
     }
     add_inserts(g);
     add_absences(g);
@@ -643,7 +694,7 @@ static bool is_plain(const struct plan *plan, const struct item_of *items)
 }
 
 belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
-                     bool nowait, enum pg_added *added, struct belay_error *err)
+                     bool holds, enum pg_added *added, struct belay_error *err)
 {
     struct item_of *items = sorted_items(plan, p->arena);
     struct advisory *locks = arena_zalloc(p->arena, 2 * plan->n_guards, sizeof(*locks));
@@ -658,13 +709,13 @@ belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p, const struct plan *p
     }
     if (n_locks > 0)
         add_locks(s, p, locks, n_locks);
-    if (!nowait && pg_add_fused(s, p, plan, items)) {
-        *added = is_plain(plan, items) ? PG_ADDED_WHOLE : PG_ADDED_ALL;
+    if (pg_add_fused(s, p, plan, items)) {
+        *added = !holds && is_plain(plan, items) ? PG_ADDED_WHOLE : PG_ADDED_ALL;
         return p->no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
     }
     for (size_t i = 0; i < plan->n_guards;) {
         struct group g = group_at(s, p, plan, items, i);
-        g.nowait = nowait;
+        g.holds = holds;
         add_group(&g);
         i += g.n;
     }

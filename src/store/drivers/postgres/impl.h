@@ -47,6 +47,10 @@ struct pg_sql {
     char text[];
 };
 
+/* How long a transaction that holds picks waits for a lock, in ms.  Whoever has it may be
+ * waiting for what is picked. */
+#define PG_HOLDER_WAIT "20"
+
 #define PG_SQL_CHAINS 256
 #define PG_SQL_MAX 4096 /* different texts; more would mean that data got into them */
 
@@ -148,6 +152,8 @@ struct pg_attempt {
 
 /* The interned text of what the buffer holds (emptied); NULL: no memory, or too many. */
 const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text);
+/* Whether there is room for texts that are only good for speed. */
+bool pg_texts_are_few(struct pg_store *s);
 void pg_texts_release(struct pg_texts *t);
 
 /* "schema"."belay_<name>" */
@@ -293,6 +299,8 @@ MUST_USE belay_rc pg_learn_life(struct pg_conn *c, struct belay_error *err);
 belay_rc pg_life(struct driver *d, void *attempt, struct bytes known,
                  struct lineage *out, struct belay_error *err);
 
+uint64_t pg_era(struct driver *d, void *attempt);
+
 /* --- schema.c --- */
 
 MUST_USE belay_rc pg_make_schema(struct pg_store *s, struct pg_conn *c,
@@ -339,8 +347,8 @@ enum pg_added {
                        changed since it began is a conflict, at any isolation level */
 };
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
-                              const struct plan *plan, bool nowait,
-                              enum pg_added *added, struct belay_error *err);
+                              const struct plan *plan, bool holds, enum pg_added *added,
+                              struct belay_error *err);
 /* Ranks, logs, counters, feeds, chunks. */
 MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,
                               const struct plan *plan, struct pg_call **calls,

@@ -60,3 +60,13 @@ belay_rc pg_life(struct driver *d, void *attempt, struct bytes known,
     pthread_mutex_unlock(&s->life_mutex);
     return BELAY_OK;
 }
+
+/* Where a crash may take back what was acknowledged, or nobody can say which server
+ * answers, nothing is kept (R2). */
+uint64_t pg_era(struct driver *d, void *attempt)
+{
+    const struct pg_store *s = (const struct pg_store *)d;
+    const struct pg_attempt *at = attempt;
+
+    return s->pooler || s->durability != DURABILITY_DURABLE ? 0 : at->generation + 1;
+}

@@ -326,7 +326,7 @@ static void pg_close(struct driver *d)
 static const struct driver_ops ops = {
     .name = "postgres",
     .version = DRIVER_VERSION,
-    .caps = DRIVER_LOSES_REPLIES,
+    .caps = DRIVER_LOSES_REPLIES | DRIVER_FAR,
     .attempt_size = sizeof(struct pg_attempt),
     .begin = pg_begin,
     .read = pg_read,
@@ -335,6 +335,7 @@ static const struct driver_ops ops = {
     .notify = pg_notify,
     .now_ms = pg_now_ms,
     .lineage = pg_life,
+    .era = pg_era,
     .walk = pg_walk,
     .erase = pg_erase,
     .check = pg_check,

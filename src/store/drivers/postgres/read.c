@@ -297,6 +297,7 @@ static belay_rc exchange(struct asking *q, struct pg_conn *c, struct belay_error
 
     if (hold && !c->open_txn) {
         add_text(q, "BEGIN ISOLATION LEVEL READ COMMITTED");
+        add_text(q, "SET LOCAL lock_timeout = " PG_HOLDER_WAIT);
         if (q->s->pooler)
             add_text(q, "SET LOCAL idle_in_transaction_session_timeout = '5s'");
     } else if (block) {

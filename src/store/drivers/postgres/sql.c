@@ -34,6 +34,14 @@ const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text)
     return found;
 }
 
+bool pg_texts_are_few(struct pg_store *s)
+{
+    pthread_mutex_lock(&s->texts.mutex);
+    bool few = s->texts.n < PG_SQL_MAX / 4;
+    pthread_mutex_unlock(&s->texts.mutex);
+    return few;
+}
+
 void pg_texts_release(struct pg_texts *t)
 {
     for (unsigned i = 0; i < PG_SQL_CHAINS; i++) {

@@ -196,6 +196,15 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns)
     return generation;
 }
 
+/* A server that loses what it acknowledged has a new life then, and says so. */
+uint64_t vk_era(struct driver *d, void *attempt)
+{
+    const struct vk_attempt *at = attempt;
+
+    (void)d;
+    return at->generation;
+}
+
 /* Asks the node of the namespace once more who it is. */
 static belay_rc meet_again(struct vk_store *s, struct bytes ns, struct belay_error *err)
 {

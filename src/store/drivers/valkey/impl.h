@@ -201,6 +201,7 @@ void vk_end(struct driver *d, void *attempt);
  * told by the monotonic clock in between. */
 belay_rc vk_now_ms(struct driver *d, void *attempt, int64_t *out,
                    struct belay_error *err);
+uint64_t vk_era(struct driver *d, void *attempt);
 belay_rc vk_life(struct driver *d, void *attempt, struct bytes known,
                  struct lineage *out, struct belay_error *err);
 belay_rc vk_walk(struct driver *d, struct bytes ns, item_visit *visit, void *arg,

@@ -280,7 +280,7 @@ static void vk_close(struct driver *d)
 static const struct driver_ops ops = {
     .name = "valkey",
     .version = DRIVER_VERSION,
-    .caps = DRIVER_LOSES_REPLIES,
+    .caps = DRIVER_LOSES_REPLIES | DRIVER_FAR,
     .attempt_size = sizeof(struct vk_attempt),
     .begin = vk_begin,
     .read = vk_read,
@@ -289,6 +289,7 @@ static const struct driver_ops ops = {
     .notify = vk_notify,
     .now_ms = vk_now_ms,
     .lineage = vk_life,
+    .era = vk_era,
     .walk = vk_walk,
     .erase = vk_erase,
     .check = vk_check,

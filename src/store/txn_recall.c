@@ -1,0 +1,116 @@
+/* Rows that a body need not ask for: recall.h says which, and why that is safe. */
+#include "store/txn_impl.h"
+
+#define SMALL_PLAN 32
+
+static bool may_recall(const struct txn *t)
+{
+    return (t->driver->caps & DRIVER_FAR) && !t->founding &&
+           !(t->options && t->options->read_only);
+}
+
+/* The era in which a row may be taken for granted; 0: it must be asked for.  Who has run in
+ * vain asks. */
+static uint64_t era_of(struct txn *t)
+{
+    if (t->run > 1 || t->failed || !may_recall(t))
+        return 0;
+    return driver_era(t->driver, t->attempt);
+}
+
+/* Remembers a row, or that there is none, without having looked. */
+static struct txn_row *take_for_granted(struct txn *t, const struct row_ref *ref,
+                                        const struct row *row)
+{
+    struct txn_row *r = NULL;
+
+    if (txn_remember(t, ref, row, &r))
+        return NULL;
+    r->recalled = t->recalled = true;
+    return r;
+}
+
+struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref)
+{
+    uint64_t era = era_of(t);
+    const struct row *row =
+        era ? recall_get(&t->space->recall, ref, era, t->arena) : NULL;
+
+    return row ? take_for_granted(t, ref, row) : NULL;
+}
+
+belay_rc txn_expect_none(struct txn *t, const struct row_type *type,
+                         const struct value *key)
+{
+    struct row_ref ref;
+    belay_rc rc = row_ref_make(&ref, type, key, t->arena, &t->err);
+
+    if (rc || era_of(t) == 0 || txn_find_row(t, &ref) || txn_recall(t, &ref))
+        return rc;
+    return take_for_granted(t, &ref, NULL) ? BELAY_OK : t->failed;
+}
+
+static void learn_row(struct txn *t, const struct txn_row *r, uint64_t era)
+{
+    struct recall *recall = &t->space->recall;
+
+    switch (r->state) {
+    case ROW_CHANGED:
+        recall_put(recall, &r->ref, r->cur->v, r->base->ver + 1, era);
+        return;
+    case ROW_KEPT: /* one that everybody guards and hardly anybody changes */
+        if (r->ref.type->n_key == 0 && r->base && !r->recalled)
+            recall_put(recall, &r->ref, r->base->v, r->base->ver, era);
+        return;
+    case ROW_DELETED:
+        recall_drop(recall, &r->ref, false);
+        return;
+    case ROW_INSERTED: /* below: its version is in the plan */
+        return;
+    }
+}
+
+/* New rows of a small plan.  Those of a large one are most often found again by a scan. */
+static void learn_inserted(struct txn *t, uint64_t era)
+{
+    for (size_t i = 0; i < t->plan.n_effects && t->rows.n <= SMALL_PLAN; i++) {
+        const struct effect *e = &t->plan.effects[i];
+        if (e->kind == EFFECT_INSERT)
+            recall_put(&t->space->recall, &e->row.ref, e->row.v, e->row.ver, era);
+    }
+}
+
+void txn_learn(struct txn *t, bool known)
+{
+    if (!may_recall(t))
+        return;
+    uint64_t era = known ? driver_era(t->driver, t->attempt) : 0;
+    for (struct entry *e = t->rows.first; e; e = e->next) {
+        const struct txn_row *r = (const struct txn_row *)e;
+        if (era)
+            learn_row(t, r, era);
+        else if (r->state != ROW_KEPT) /* R1 */
+            recall_drop(&t->space->recall, &r->ref, false);
+    }
+    if (era)
+        learn_inserted(t, era);
+}
+
+void txn_unlearn(struct txn *t, size_t failed)
+{
+    size_t i = 0;
+
+    if (!t->recalled)
+        return;
+    for (struct entry *e = t->rows.first; e; e = e->next, i++) {
+        const struct txn_row *r = (const struct txn_row *)e;
+        bool in_vain = i == failed;
+        if (!r->recalled || !r->base)
+            continue;
+        if (in_vain && r->ref.type->n_key == 0)
+            recall_clear(
+                &t->space->recall); /* a new epoch: whatever was before it may be
+                                                another's */
+        recall_drop(&t->space->recall, &r->ref, in_vain);
+    }
+}
