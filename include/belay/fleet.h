@@ -21,7 +21,8 @@
  *   F4  What is read from shared memory is bounded before it is used: a segment that is
  *       damaged, foreign, truncated or older is an error.  A segment that somebody of the
  *       same user truncates *while it is mapped* raises SIGBUS on access, as any mapped file
- *       does; BELAY_FLEET_GUARD_SIGBUS turns that into `poisoned`.
+ *       does; with BELAY_FLEET_GUARD_SIGBUS zeros are found there instead, and
+ *       belay_fleet_status says `corrupt`, reason "truncated".
  *   F5  After fork() the child's copy of a handle answers `misuse`, reason "forked"; the
  *       child joins for itself.
  *   F6  Shared memory is a hint: an irreversible step is confirmed with a token by whoever
@@ -155,8 +156,7 @@ enum belay_life {
 };
 
 /* Who a process is, so that others can ask whether it is still there; all of it is plain
- * text and numbers to be kept with a lease.  `member` is empty for a process that is in no
- * fleet. */
+ * text and numbers to be kept with a lease. */
 struct belay_identity {
     uint32_t size;
     int32_t pid;
@@ -214,6 +214,19 @@ BELAY_API BELAY_MUST_USE belay_rc belay_fleet_sweep(struct belay_fleet *f,
                                                     size_t *out_swept,
                                                     struct belay_error *err);
 
+/* Who gave a sign of life within max_age_ms.  The four add up to the fleet's size. */
+struct belay_fleet_beats {
+    uint32_t size;   /* set by the caller */
+    int32_t fresh;   /* alive, and beat within max_age_ms */
+    int32_t stale;   /* alive, and did not, or never */
+    int32_t dead;    /* as the kernel says, and not swept yet */
+    int32_t missing; /* nodes that nobody has */
+};
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beats(struct belay_fleet *f,
+                                                    int64_t max_age_ms,
+                                                    struct belay_fleet_beats *out,
+                                                    struct belay_error *err);
+
 /* Marks this member as of now. */
 BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beat(struct belay_fleet *f,
                                                    struct belay_error *err);
@@ -243,6 +256,40 @@ BELAY_API uint32_t belay_notify_value(struct belay_fleet *f, struct belay_notify
 BELAY_API BELAY_MUST_USE belay_rc belay_notify_wait(
     struct belay_fleet *f, struct belay_notify word, uint32_t seen, int64_t timeout_ms,
     struct belay_cancel *cancel, uint32_t *out, struct belay_error *err);
+
+/* --- events ---------------------------------------------------------------------- */
+
+/* Small messages with a topic, for whoever listens: the ring of kind 220, whose frames (kind 1)
+ * are topic_len u16 | data_len u16 | wall clock in ms u64 | topic | data, little-endian. */
+#define BELAY_FLEET_EVENT_KIND 220
+#define BELAY_FLEET_EVENT_MAX 244 /* bytes of topic and data together */
+
+struct belay_fleet_event {
+    uint64_t id; /* NetId64 */
+    int64_t timestamp_ms;
+    int32_t node; /* who published it */
+    uint32_t len; /* of data */
+    char topic[BELAY_FLEET_EVENT_MAX + 1];
+    uint8_t data[BELAY_FLEET_EVENT_MAX];
+};
+
+/* *out_id may be NULL.  `invalid`, too_large: over BELAY_FLEET_EVENT_MAX. */
+BELAY_API BELAY_MUST_USE belay_rc
+belay_fleet_event_publish(struct belay_fleet *f, const char *topic, const void *data,
+                          size_t len, uint64_t *out_id, struct belay_error *err);
+
+/* A cursor for belay_fleet_event_poll and belay_ring_wait. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_event_open(struct belay_fleet *f,
+                                                         enum belay_ring_from from,
+                                                         struct belay_ring_cursor **out,
+                                                         struct belay_error *err);
+
+/* Up to `max` events from the cursor on, those of one topic when it is not NULL; the cursor
+ * passes over the others.  In *out, n_frames counts events, and lost what was lost of all
+ * topics. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_event_poll(
+    struct belay_ring_cursor *c, const char *topic, struct belay_fleet_event *events,
+    size_t max, struct belay_ring_poll *out, struct belay_error *err);
 
 /* --- ids ------------------------------------------------------------------------- */
 

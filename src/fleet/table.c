@@ -70,7 +70,7 @@ static bool settle_found(struct belay_fleet *f, uint64_t bucket, uint64_t h,
     }
 }
 
-enum walk { WALK_FOUND, WALK_NONE, WALK_AGAIN };
+enum walk { WALK_FOUND, WALK_NONE, WALK_AGAIN, WALK_BROKEN };
 
 static inline enum walk walk(struct belay_fleet *f, const struct key *key, uint64_t h,
                              uint32_t *out_entry, uint64_t *out_o)
@@ -79,8 +79,11 @@ static inline enum walk walk(struct belay_fleet *f, const struct key *key, uint6
     uint64_t at = h_first(h);
 
     for (uint32_t n = 0; at != 0; n++) {
-        if (at > f->subjects || n >= f->subjects)
-            return WALK_AGAIN;
+        if (at > f->subjects ||
+            n >= f->subjects) /* only while it changes, or damaged */
+            return atomic_load_explicit(&f->buckets[bucket], memory_order_acquire) == h
+                       ? WALK_BROKEN
+                       : WALK_AGAIN;
         struct entry *e = &f->entries[at - 1];
         if (atomic_load_explicit(&e->hash, memory_order_relaxed) == key->hash) {
             uint64_t o = atomic_load_explicit(&e->o, memory_order_acquire);
@@ -104,9 +107,10 @@ static belay_rc find(struct belay_fleet *f, const struct key *key, uint64_t *out
 {
     uint64_t bucket = key->hash & (f->subjects - 1);
 
-    for (int turn = 0; turn < TURNS; turn++) {
+    enum walk found = WALK_AGAIN;
+    for (int turn = 0; turn < TURNS && found == WALK_AGAIN; turn++) {
         *out_h = atomic_load_explicit(&f->buckets[bucket], memory_order_acquire);
-        enum walk found = walk(f, key, *out_h, out_entry, out_o);
+        found = walk(f, key, *out_h, out_entry, out_o);
         if (found == WALK_FOUND)
             return BELAY_OK;
         if (found == WALK_NONE)

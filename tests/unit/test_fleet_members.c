@@ -396,6 +396,30 @@ static void who_is_dead_is_known_and_told(struct tap *t)
     done(t, f);
 }
 
+static void signs_of_life_are_counted(struct tap *t)
+{
+    struct belay_fleet *f = fleet(), *g = must_join_beside(f), *h = must_join_beside(f);
+    struct belay_fleet_beats beats = { .size = sizeof(beats) };
+    struct belay_fleet_member members[8];
+    size_t n = 0;
+
+    TAP_EQ(t, belay_fleet_beat(f, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_beats(g, 1000, &beats, NULL), BELAY_OK);
+    TAP_OK(t, beats.fresh == 1 && beats.stale == 2 && beats.missing == 5);
+    fleet_abandon(h);
+    nap(40);
+    TAP_EQ(t, belay_fleet_beat(g, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_beats(g, 20, &beats, NULL), BELAY_OK);
+    TAP_OK(t, beats.fresh == 1 && beats.stale == 1 && beats.dead == 1);
+    TAP_EQ(t, beats.missing, 5);
+    TAP_EQ(t, belay_fleet_members(g, members, 8, &n, NULL), BELAY_OK);
+    TAP_OK(t, n == 3 && members[0].heartbeat_age_ms >= 20);
+    TAP_EQ(t, members[2].life, BELAY_LIFE_DEAD);
+    TAP_EQ(t, members[2].heartbeat_age_ms, -1);
+    belay_fleet_leave(g);
+    done(t, f);
+}
+
 static void who_left_is_not_dead(struct tap *t)
 {
     struct belay_fleet *f = fleet(), *g = must_join_beside(f);
@@ -496,95 +520,6 @@ static void a_word_wakes_other_processes(struct tap *t)
     done(t, f);
 }
 
-/* Kills a child at one step of its life in the fleet. */
-struct fatal {
-    unsigned at, n;
-};
-
-static void die_at(void *arg, enum fleet_step step)
-{
-    struct fatal *fatal = arg;
-
-    (void)step;
-    if (fatal->n++ == fatal->at)
-        (void)raise(SIGKILL);
-}
-
-/* Everything a member does, once. */
-static void live(unsigned at)
-{
-    struct belay_fleet_options o = small_fleet(0);
-    struct fatal fatal = { .at = at };
-    struct belay_fleet *f;
-    struct belay_contest_claim c;
-    struct belay_contest_terms terms = terms_of("the doomed", 3600000);
-    char label[400];
-
-    o.subjects = 8;
-    if (fleet_join_stepped("steps", &o, die_at, &fatal, &f, NULL) != BELAY_OK)
-        _exit(3);
-    for (int i = 0; i < 10; i++) {
-        (void)snprintf(label, sizeof(label), "%0*d", i == 5 ? 300 : 8, i);
-        struct belay_contest_subject s = subject_of(1, label);
-        if (belay_contest_try(f, &s, &terms, &c, NULL) != BELAY_OK || !c.is_claimed ||
-            belay_contest_renew(&c.guard, 3600000, NULL) != BELAY_OK ||
-            (i != 3 && belay_contest_release(&c.guard, NULL, NULL) != BELAY_OK))
-            _exit(4);
-    }
-    belay_fleet_leave(f);
-    _exit(0);
-}
-
-/* What the child was killed at must not be in anybody's way. */
-static bool is_usable(struct tap *t)
-{
-    struct belay_fleet_options o = small_fleet(0);
-    struct belay_fleet *f;
-    bool good = true;
-    char label[400];
-
-    o.subjects = 8;
-    f = must_join("steps", &o);
-    for (int i = 0; good && i < 10; i++) {
-        (void)snprintf(label, sizeof(label), "%0*d", i == 5 ? 300 : 8, i);
-        struct belay_contest_subject s = subject_of(1, label);
-        struct belay_contest_terms terms = terms_of("the living", 1000);
-        struct belay_contest_claim c;
-        good = TAP_EQ(t, belay_contest_claim(f, &s, &terms, 2000, NULL, &c, NULL),
-                      BELAY_OK) &&
-               TAP_EQ(t, belay_contest_release(&c.guard, NULL, NULL), BELAY_OK);
-    }
-    struct belay_fleet_status status = { .size = sizeof(status) };
-    TAP_EQ(t, belay_fleet_sweep(f, NULL, NULL), BELAY_OK);
-    TAP_EQ(t, belay_fleet_status(f, &status, NULL), BELAY_OK);
-    good = good && TAP_EQ(t, status.members, 1);
-    belay_fleet_leave(f);
-    return good;
-}
-
-static void being_killed_at_any_step_is_in_nobodys_way(struct tap *t)
-{
-    struct belay_fleet_options o = small_fleet(0);
-    unsigned at = 0;
-    int status = -1;
-
-    for (; at < 2000; at++) {
-        pid_t pid = fork();
-        if (pid == 0)
-            live(at);
-        (void)waitpid(pid, &status, 0);
-        if (WIFEXITED(status))
-            break;
-        if (!is_usable(t)) {
-            printf("# killed at step %u\n", at);
-            break;
-        }
-    }
-    TAP_EQ(t, status, 0); /* the last one came to its end */
-    TAP_OK(t, at > 200);
-    TAP_EQ(t, belay_fleet_remove("steps", &o, NULL), BELAY_OK);
-}
-
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -601,13 +536,12 @@ int main(int argc, char **argv)
         { "a member that became another program is dead",
           a_member_that_became_another_program_is_dead },
         { "who is dead is known, and told", who_is_dead_is_known_and_told },
+        { "signs of life are counted", signs_of_life_are_counted },
         { "who left is not dead", who_left_is_not_dead },
         { "a waiter is woken by a release", a_waiter_is_woken_by_a_release },
         { "a wait ends in time, or when cancelled",
           a_wait_ends_in_time_or_when_cancelled },
         { "a word wakes other processes", a_word_wakes_other_processes },
-        { "being killed at any step is in nobody's way",
-          being_killed_at_any_step_is_in_nobodys_way },
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

@@ -402,6 +402,52 @@ static void the_log_tells_why_a_tenure_was_revoked(struct tap *t)
     belay_fleet_leave(f);
 }
 
+static void events_are_heard_by_topic(struct tap *t)
+{
+    struct belay_fleet *f = private_fleet(), *g = must_join_beside(f);
+    struct belay_ring_cursor *all, *some;
+    struct belay_fleet_event events[20];
+    struct belay_ring_poll poll;
+    struct belay_error err;
+    char data[BELAY_FLEET_EVENT_MAX + 1] = "";
+
+    TAP_EQ(t, belay_fleet_event_open(g, BELAY_RING_START, &all, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_event_open(g, BELAY_RING_HEAD, &some, NULL), BELAY_OK);
+    for (int i = 0; i < 30; i++)
+        TAP_EQ(t,
+               belay_fleet_event_publish(f, i % 3 == 0 ? "third" : "other", &i,
+                                         sizeof(i), NULL, NULL),
+               BELAY_OK);
+    TAP_EQ(t, belay_ring_wait(some, 1000, NULL, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_event_poll(some, "third", events, 20, &poll, NULL), BELAY_OK);
+    TAP_EQ(t, poll.n_frames, 10);
+    for (int i = 0; i < 10; i++) {
+        int n = -1;
+        memcpy(&n, events[i].data, sizeof(n));
+        TAP_EQ(t, n, 3 * i);
+        TAP_STR(t, events[i].topic, "third");
+        TAP_OK(t, events[i].node == 0 && events[i].len == sizeof(n));
+        TAP_OK(t, belay_netid_kind(events[i].id) == 220 && events[i].timestamp_ms > 0);
+    }
+    TAP_EQ(t, belay_fleet_event_poll(all, NULL, events, 20, &poll, NULL), BELAY_OK);
+    TAP_EQ(t, poll.n_frames, 20);
+    TAP_EQ(t, belay_fleet_event_poll(all, NULL, events, 20, &poll, NULL), BELAY_OK);
+    TAP_EQ(t, poll.n_frames, 10);
+    for (int i = 0; i < 300; i++)
+        TAP_EQ(t, belay_fleet_event_publish(f, "x", NULL, 0, NULL, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_event_poll(all, "none", events, 20, &poll, NULL), BELAY_OK);
+    TAP_OK(t, poll.n_frames == 0 && poll.lost == 300 - 256);
+    TAP_EQ(t, belay_fleet_event_publish(f, "t", data, 243, NULL, &err), BELAY_OK);
+    TAP_EQ(t, belay_fleet_event_publish(f, "t", data, 244, NULL, &err), BELAY_INVALID);
+    TAP_STR(t, err.reason, "too_large");
+    TAP_EQ(t, belay_fleet_event_poll(all, "t", events, 20, &poll, NULL), BELAY_OK);
+    TAP_OK(t, poll.n_frames == 1 && events[0].len == 243);
+    belay_ring_cursor_close(some);
+    belay_ring_cursor_close(all);
+    belay_fleet_leave(g);
+    belay_fleet_leave(f);
+}
+
 static void ids_print_and_parse(struct tap *t)
 {
     static const struct {
@@ -466,6 +512,7 @@ int main(int argc, char **argv)
           the_log_has_the_frames_others_know },
         { "the log tells why a tenure was revoked",
           the_log_tells_why_a_tenure_was_revoked },
+        { "events are heard by topic", events_are_heard_by_topic },
         { "ids print and parse", ids_print_and_parse },
     };
 
