@@ -87,6 +87,7 @@ op_handler op_timers;
 
 op_handler op_fleet_status;
 op_handler op_fleet_events;
+op_handler op_fleet_publish;
 op_handler op_fleet_reset;
 op_handler op_fleet_rm;
 op_handler op_contest_claim;

@@ -1,6 +1,8 @@
 /* The rows about fleets: shared memory of this machine, no store. */
 #include "api/ops_fleet.h"
 
+#include <belay/fleet.h>
+
 #include "api/op_handlers.h"
 #include "api/ops_args.h"
 
@@ -123,7 +125,31 @@ static const struct op_arg events_args[] = {
       .min = 0,
       .max = 1000,
       .placeholder = "N",
-      .help = "of what was there before only the last N" },
+      .help = "of what was there before only the last N, of each" },
+    { .name = "topic",
+      .kind = OP_OPTION,
+      .type = OP_TEXT,
+      .min = 1,
+      .max = BELAY_FLEET_EVENT_MAX,
+      .placeholder = "T",
+      .help = "only messages about this, and no contests" },
+};
+
+static const struct op_arg publish_args[] = {
+    { .name = "topic",
+      .kind = OP_POSITIONAL,
+      .type = OP_TEXT,
+      .required = true,
+      .min = 1,
+      .max = BELAY_FLEET_EVENT_MAX,
+      .placeholder = "TOPIC",
+      .help = "what it is about" },
+    { .name = "data",
+      .kind = OP_OPTION,
+      .type = OP_DATA,
+      .max = OP_TEXT_MAX,
+      .help = "what it says; with the topic at most 244 bytes" },
+    ARG_FLEET,
 };
 
 static const struct op_arg name_args[] = { ARG_FLEET_NAME };
@@ -155,13 +181,14 @@ static const char *const claim_columns[] = { "event", "subject",  "owner",
                                              "token", "claim_id", NULL };
 static const char *const release_columns[] = { "subject", "kind",  "released", "owner",
                                                "node",    "token", "claim_id", NULL };
-static const char *const event_columns[] = { "at_ms",  "event", "subject",
-                                             "owner",  "node",  "claim_id",
-                                             "reason", "lost",  NULL };
+static const char *const event_columns[] = { "at_ms", "event", "subject", "owner",
+                                             "topic", "data",  "node",    "reason",
+                                             "lost",  NULL };
+static const char *const publish_columns[] = { "id", "topic", NULL };
 static const char *const reset_columns[] = { "name", "epoch", NULL };
 static const char *const rm_columns[] = { "name", "removed", NULL };
 
-const struct operation ops_fleet[7] = {
+const struct operation ops_fleet[8] = {
     { .name = "fleet.status",
       .words = "fleet status",
       .summary = "Show a fleet: its members, rings and contests",
@@ -228,6 +255,18 @@ const struct operation ops_fleet[7] = {
       .columns = event_columns,
       .essence = "subject",
       .handler = op_fleet_events },
+    { .name = "fleet.publish",
+      .words = "fleet publish",
+      .summary = "Publish a message to whoever listens in a fleet",
+      .details = "It is kept until newer ones of the same member take its place; it is "
+                 "not delivered to anybody in particular.",
+      .args = publish_args,
+      .n_args = COUNT_OF(publish_args),
+      .scope = OP_SCOPE_WORK,
+      .shape = OP_OBJECT,
+      .columns = publish_columns,
+      .essence = "id",
+      .handler = op_fleet_publish },
     { .name = "fleet.reset",
       .words = "fleet reset",
       .summary = "Take every contest from its holder and empty every ring",

@@ -4,6 +4,6 @@
 
 #include "api/ops.h"
 
-extern const struct operation ops_fleet[7];
+extern const struct operation ops_fleet[8];
 
 #endif /* API_OPS_FLEET_H */

@@ -140,7 +140,7 @@ static enum read_result read_one(const struct belay_value *v, uint32_t node,
     if (got == READ_OK && frame.len != v->len)
         return READ_LOST;
     if (got == READ_OK && to != out)
-        memcpy(out, words, v->len);
+        memcpy(out, frame.data, v->len);
     if (got == READ_OK)
         *out_frame = frame;
     return got;

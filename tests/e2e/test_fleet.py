@@ -51,6 +51,7 @@ class Holder:
     def __init__(self, subject, *words):
         self.run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "contest", "claim", subject,
                                      "--fleet", FLEET, "--owner", f"owner of {subject}", *words],
+                                    bufsize=0,  # communicate() knows nothing of lines read ahead
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.first = json.loads(self.run.stdout.readline())
 
@@ -141,7 +142,7 @@ def released():
 
 @case("events can be followed, and a reset is told")
 def followed():
-    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f", "--tail", "0"],
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f"],
                            stdout=subprocess.PIPE)
     watch = subprocess.Popen([BELAY, "--json", "fleet", "status", FLEET, "--watch", "--every", "50ms"],
                              stdout=subprocess.PIPE)
@@ -149,7 +150,7 @@ def followed():
     holder = Holder("f")
     until(lambda: json.loads(watch.stdout.readline())["contests"], "the watch sees it")
     epoch = status()["epoch"]
-    same(json.loads(run.stdout.readline())["event"], "claimed")
+    until(lambda: json.loads(run.stdout.readline()).get("owner") == "owner of f", "the claim is told")
     same(ask("fleet", "reset", FLEET)["epoch"], epoch + 1)
     same(holder.end(None)[0], 4)
     told = []
@@ -158,6 +159,34 @@ def followed():
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=10)
         same(p.returncode, 0)
+
+
+@case("messages are listed and followed by topic")
+def messages():
+    def publish(topic, *words):
+        return ask("fleet", "publish", topic, "--fleet", FLEET, *words)
+
+    def listed(*words):
+        return [(e["topic"], e.get("data")) for e in items("fleet", "events", FLEET, "--topic", *words)]
+
+    same(listed("a"), [])
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f", "--topic", "a"],
+                           stdout=subprocess.PIPE)
+    publish("a", "--data", "one")
+    publish("b", "--data", "two")
+    publish("a", "--data", "three")
+    same([json.loads(run.stdout.readline())["data"] for _ in range(2)], ["one", "three"])
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=10)
+    same(run.returncode, 0)
+    same(listed("a"), [("a", "one"), ("a", "three")])
+    same(listed("a", "--tail", "1"), [("a", "three")])
+    same(listed("b"), [("b", "two")])
+    publish("raw", "--data", "@/dev/null")
+    same(listed("raw"), [("raw", "")])
+    check("published" in [e["event"] for e in items("fleet", "events", FLEET)], "all of them")
+    same(refused("fleet", "publish", "t" * 244, "--fleet", FLEET, "--data", "x")[1:],
+         ("invalid", "too_large"))
 
 
 @case("what is wrong has its code and its exit status")
