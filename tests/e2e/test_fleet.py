@@ -91,6 +91,9 @@ def held():
          [("nightly", 7, holder.first["token"])])
     same([(m["pid"], m["life"], m["holds"]) for m in seen["members"]], [(holder.run.pid, "alive", 1)])
     same([r["name"] for r in seen["rings"]], ["contest"])
+    shown = answer("fleet", "status", FLEET)
+    for table in "\nmembers\nnode ", "\nrings\nkind ", "\ncontests\nsubject ":
+        check(table in shown, table)
     check(FLEET in [f["name"] for f in ask("fleet", "status")["fleets"]], "listed")
     same([c["owner"] for c in items("fleet", "contest", "ls", "--fleet", FLEET)], ["owner of nightly"])
     rc, rest, err = holder.end()
