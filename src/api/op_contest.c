@@ -155,7 +155,8 @@ belay_rc op_contest_claim(const struct op_call *call, json_t **out,
         rc = belay_contest_release(&guard, NULL, err);
     if (rc == BELAY_OK)
         rc = op_emit(call, &m, json_told(call, "released", &guard));
-    return op_followed(rc, NULL, out, err);
+    /* Being told to stop before it was claimed is no success. */
+    return rc == BELAY_OK ? op_followed(rc, NULL, out, err) : rc;
 }
 
 /* --- release --- */

@@ -117,6 +117,18 @@ def killed():
          [("revoked", "dead"), ("claimed", None), ("released", None)])
 
 
+@case("who is told to stop before the subject is had fails")
+def stopped():
+    holder = Holder("s")
+    waiter = subprocess.Popen([BELAY, "--json", "fleet", "contest", "claim", "s", "--fleet", FLEET, "--owner",
+                               "next", "--wait", "20s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: len(status()["members"]) == 2, "the waiter joined")
+    waiter.send_signal(signal.SIGINT)
+    out, err = waiter.communicate(timeout=20)
+    same((waiter.returncode, out, json.loads(err)["error"]["code"]), (1, b"", "cancelled"))
+    same(holder.end()[0], 0)
+
+
 @case("a renewed claim outlives its time; one that is stopped for longer loses it")
 def renewed():
     holder = Holder("t", "--ttl", "300ms")
