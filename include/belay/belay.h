@@ -13,6 +13,7 @@
 #include <belay/queue.h>
 #include <belay/ring.h>
 #include <belay/session.h>
+#include <belay/value.h>
 #include <belay/waitpoint.h>
 
 #endif /* BELAY_BELAY_H */

@@ -85,6 +85,15 @@ op_handler op_events;
 op_handler op_stats;
 op_handler op_timers;
 
+op_handler op_fleet_status;
+op_handler op_fleet_events;
+op_handler op_fleet_publish;
+op_handler op_fleet_reset;
+op_handler op_fleet_rm;
+op_handler op_contest_claim;
+op_handler op_contest_release;
+op_handler op_contest_ls;
+
 /* 0 when the answer's `ok` is true, else 1. */
 op_exit op_exit_of_ok;
 /* The exit status of the error in the answer's `code`, else as op_exit_of_ok. */

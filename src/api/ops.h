@@ -12,7 +12,8 @@
  *   O5  every {parameter} of a path is an argument by name; {sha256} of a PUT is what
  *       its body must have, the argument `expect`
  *   O6  at most one argument is a stream; a target goes with OP_BYTES and nothing else
- *   O7  what can be followed is a list with a flag `follow`
+ *   O7  what can be followed is a list with a flag `follow`, or is live; what can be
+ *       watched is an object with a flag `watch` and an option `every`
  *   O8  a verb of a holder has an argument `handle`
  */
 #ifndef API_OPS_H
@@ -159,6 +160,12 @@ enum op_reach {
 /* The exit status that goes with an answer that was given. */
 typedef int op_exit(const json_t *answer);
 
+/* A list in an answer that people see as a table. */
+struct op_rows {
+    const char *field;
+    const char *const *columns;
+};
+
 struct operation {
     const char *name;        /* "flow.submit" */
     const char *words;       /* "flow submit" */
@@ -178,6 +185,8 @@ struct operation {
                          list of objects: people see it as a table below the others;
                          NULL: none */
     const char *const *row_columns; /* of that table */
+    const struct op_rows *tables;   /* further ones, each under its field's name; ends
+                                       with a field that is NULL; NULL: none */
     const char
         *body; /* a field that people see alone where it is there, of an answer or
                          of each item: JSON on a line, `<body>_base64` as the bytes it
@@ -187,6 +196,7 @@ struct operation {
     bool
         terse; /* people see only the essence, as with -q; nothing where there is none */
     bool lasts;     /* goes on until call->cancel */
+    bool is_live;   /* a list whose items are handed over when they come, always */
     bool by_handle; /* a verb of a holder: goes to the socket of a job where there is
                          one (cli/job_client.h) */
     op_handler *handler;

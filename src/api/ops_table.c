@@ -3,6 +3,7 @@
 #include "api/op_handlers.h"
 #include "api/ops_args.h"
 #include "api/ops_executions.h"
+#include "api/ops_fleet.h"
 #include "api/ops_processes.h"
 #include "api/ops_sessions.h"
 
@@ -385,6 +386,9 @@ static const struct op_group groups[] = {
       .ops = ops_attachment,
       .n_ops = COUNT_OF(ops_attachment) },
     { .title = "Blobs", .ops = ops_blob, .n_ops = COUNT_OF(ops_blob) },
+    { .title = "Fleets of one machine",
+      .ops = ops_fleet,
+      .n_ops = COUNT_OF(ops_fleet) },
     { .title = "Namespaces", .ops = namespaces, .n_ops = COUNT_OF(namespaces) },
     { .title = "Care of a store", .ops = care, .n_ops = COUNT_OF(care) },
     { .title = "About Belay", .ops = about, .n_ops = COUNT_OF(about) },

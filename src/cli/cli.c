@@ -10,6 +10,7 @@
 #include "cli/job_client.h"
 #include "cli/report.h"
 #include "cli/stream.h"
+#include "cli/watch.h"
 #include "cli/work.h"
 
 #define EXIT_NOT_WRITTEN 1
@@ -74,7 +75,8 @@ static bool is_followed(const struct request *r)
 {
     bool is_read = r->op->body_is_text && r->output == OUTPUT_TABLE && !r->quiet;
 
-    return r->op->shape == OP_LIST && (is_read || is_given(r, "follow"));
+    return r->op->shape == OP_LIST &&
+           (is_read || r->op->is_live || is_given(r, "follow"));
 }
 
 static belay_rc ends_open(const struct cli *cli, const struct request *r,
@@ -87,7 +89,7 @@ static belay_rc ends_open(const struct cli *cli, const struct request *r,
                                        .out = cli->out,
                                        .err = cli->err };
     out->follows = is_followed(r);
-    if (!r->op->lasts && !is_given(r, "follow"))
+    if (!r->op->lasts && !is_given(r, "follow") && !is_given(r, "watch"))
         return BELAY_OK;
     return stopper_start(&out->stopper, err);
 }
@@ -128,6 +130,31 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
     return rc;
 }
 
+/* Everything that asking takes, for who asks more than once. */
+struct asking {
+    const struct cli *cli;
+    struct request *r;
+    struct belay *b;
+    struct ends *ends;
+};
+
+static belay_rc ask_again(void *asking, json_t **result, struct belay_error *err)
+{
+    const struct asking *a = asking;
+
+    return ask(a->cli, a->r, a->b, a->ends, result, err);
+}
+
+static belay_rc watch(struct asking *a, struct belay_error *err)
+{
+    const struct watched what = { .ask = ask_again, .arg = a };
+    belay_rc rc = watch_run(&what, a->r, a->cli->out, a->ends->stopper.cancel, err);
+
+    if (rc != BELAY_OK)
+        err_context(err, a->r->op->words);
+    return rc;
+}
+
 /* Asks the operation and turns its answer into text; *status is the answer's own. */
 static belay_rc answer(const struct cli *cli, struct request *r, struct buf *out,
                        struct buf *remark, int *status, struct belay_error *err)
@@ -141,6 +168,9 @@ static belay_rc answer(const struct cli *cli, struct request *r, struct buf *out
         rc = open_store(r, &b, err);
     if (rc != BELAY_OK)
         return rc;
+    if (is_given(r, "watch"))
+        return watch(&(struct asking){ .cli = cli, .r = r, .b = b, .ends = &ends },
+                     err);
     bool is_told = !ends.follows && (r->op->shape != OP_BYTES || r->target);
     rc = ask(cli, r, b, &ends, &result, err);
     if (rc == BELAY_OK && is_told)

@@ -17,8 +17,8 @@ struct cli {
  * reported once, on standard error, and decides the exit status; one to write the
  * answer is status 1.  An answer may have a status of its own (check, doctor).
  *
- * What is followed, and the output of a job, is the exception: each item is written when
- * it comes, so that a failure may stand behind some of them.
+ * What is followed, live or watched, and the output of a job, is the exception: each item or
+ * view is written when it comes, so that a failure may stand behind some of them.
  *
  * An answer of bytes goes to standard output, or to the file that is named, by itself:
  * more than STREAM_HELD_MAX of it may be written before a failure is known. */

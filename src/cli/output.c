@@ -56,6 +56,22 @@ static belay_rc render_list(const char *const *columns, const json_t *items,
     return grid_write(&g, out, err);
 }
 
+/* Each that is not empty, under the name of its field. */
+static belay_rc render_tables(const struct op_rows *table, const json_t *object,
+                              struct buf *out, struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+
+    for (; rc == BELAY_OK && table && table->field; table++) {
+        const json_t *rows = grid_field(object, table->field);
+        if (json_array_size(rows) == 0)
+            continue;
+        buf_printf(out, "\n%s\n", table->field);
+        rc = render_list(table->columns, rows, out, err);
+    }
+    return rc;
+}
+
 static belay_rc render_object(const struct operation *op, const json_t *object,
                               struct buf *out, struct belay_error *err)
 {
@@ -75,11 +91,12 @@ static belay_rc render_object(const struct operation *op, const json_t *object,
     size_t before = out->len;
     belay_rc rc = grid_write(&g, out, err);
     const json_t *rows = op->rows ? grid_field(object, op->rows) : NULL;
-    if (rc != BELAY_OK || json_array_size(rows) == 0)
-        return rc;
-    if (out->len > before)
-        buf_append_char(out, '\n');
-    return render_list(op->row_columns, rows, out, err);
+    if (rc == BELAY_OK && json_array_size(rows) > 0) {
+        if (out->len > before)
+            buf_append_char(out, '\n');
+        rc = render_list(op->row_columns, rows, out, err);
+    }
+    return rc == BELAY_OK ? render_tables(op->tables, object, out, err) : rc;
 }
 
 /* The essential field of one item, on a line. */

@@ -4,11 +4,11 @@
  * half an answer behind.
  *
  *   table  a list has a line of column names and a line for each item, an object a line
- *          for each field and then a table of its rows, if it has some.  Columns are
- *          aligned by characters, no line ends in a space, and nothing in a value can
- *          disturb a terminal or begin a new line.  A value that is absent or null is -,
- *          a list of plain values is written with commas, and anything deeper is compact
- *          JSON.
+ *          for each field and then a table of its rows, and its further tables under
+ *          their names, where they are not empty.  Columns are aligned by characters,
+ *          no line ends in a space, and nothing in a value can disturb a terminal or
+ *          begin a new line.  A value that is absent or null is -, a list of plain values
+ *          is written with commas, and anything deeper is compact JSON.
  *   json   the value, canonical, on one line
  *   jsonl  the items of a list, each as json
  *

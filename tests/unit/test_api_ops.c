@@ -218,6 +218,11 @@ static void follows_are_lists(struct tap *t)
 
         TAP_OK(t,
                !follow || (follow->kind == OP_FLAG && op->shape == OP_LIST)); /* O7 */
+        TAP_OK(t, !op->is_live || (op->lasts && op->shape == OP_LIST));
+        const struct op_arg *watch = arg_called(op, bytes_str("watch"));
+        const struct op_arg *every = arg_called(op, bytes_str("every"));
+        TAP_OK(t, !watch || (watch->kind == OP_FLAG && op->shape == OP_OBJECT &&
+                             every && every->type == OP_DURATION));
         TAP_OK(t, !op->body_is_text || op->body);
         TAP_OK(t, !op->by_handle || arg_called(op, bytes_str("handle"))); /* O8 */
     }

@@ -1,0 +1,229 @@
+#!/usr/bin/env -S python3 -B
+"""Fleets through the program: holding a subject, yielding, looking, and what a killed holder leaves."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+import tap
+from tap import BELAY, answer, belay, case, same
+
+FLEET = f"e2e-{os.getpid()}"
+
+
+def check(held, what):
+    if not held:
+        raise AssertionError(what)
+
+
+def ask(*words):
+    return json.loads(answer("--json", *words))
+
+
+def items(*words):
+    return ask(*words)["items"]
+
+
+def refused(*words):
+    ran = belay("--json", *words)
+    same(ran.stdout, b"")
+    error = json.loads(ran.stderr)["error"]
+    return ran.returncode, error["code"], error["detail"].get("reason")
+
+
+def status():
+    return ask("fleet", "status", FLEET)
+
+
+def until(condition, what):
+    for _ in range(200):
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError(what)
+
+
+class Holder:
+    """A command that holds a subject; `first` is what it printed when it had it."""
+
+    def __init__(self, subject, *words):
+        self.run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "contest", "claim", subject,
+                                     "--fleet", FLEET, "--owner", f"owner of {subject}", *words],
+                                    bufsize=0,  # communicate() knows nothing of lines read ahead
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.first = json.loads(self.run.stdout.readline())
+
+    def end(self, number=signal.SIGINT):
+        """The exit status, and what else it printed."""
+        if number:
+            self.run.send_signal(number)
+        out, err = self.run.communicate(timeout=20)
+        return self.run.returncode, [json.loads(line) for line in out.splitlines()], err.decode()
+
+
+@case("the page about fleets runs as it is written")
+def page():
+    text = (tap.SOURCE / "docs/fleet.md").read_text()
+    script = text.split("```sh\n", 1)[1].split("```", 1)[0].replace("workers", f"{FLEET}-page")
+    env = dict(os.environ, PATH=f"{tap.BUILD}:{os.environ['PATH']}")
+    ran = subprocess.run(["sh", "-eu", "-c", script], env=env, stdout=subprocess.PIPE, text=True,
+                         timeout=30)
+    same(ran.returncode, 0)
+    for part in ["claimed", "somebody else has it", "released", "revoked", "forced", "removed"]:
+        check(part in ran.stdout, part)
+
+
+@case("a claim is held until the command is told to stop, and is seen meanwhile")
+def held():
+    holder = Holder("nightly", "--kind", "7")
+    same((holder.first["event"], holder.first["owner"], holder.first["expires_at_ms"]),
+         ("claimed", "owner of nightly", None))
+    same(refused("fleet", "contest", "claim", "nightly", "--kind", "7", "--owner", "me", "--fleet", FLEET),
+         (4, "lease_held", "contest"))
+    same(refused("fleet", "contest", "claim", "nightly", "--kind", "7", "--owner", "me", "--fleet", FLEET,
+                 "--wait", "50ms")[1], "timeout")
+    other = Holder("nightly", "--for", "0s")  # of kind 0
+    same([line["event"] for line in other.end(None)[1]], ["released"])
+    seen = status()
+    same([(c["subject"], c["kind"], c["token"]) for c in seen["contests"]],
+         [("nightly", 7, holder.first["token"])])
+    same([(m["pid"], m["life"], m["holds"]) for m in seen["members"]], [(holder.run.pid, "alive", 1)])
+    same([r["name"] for r in seen["rings"]], ["contest"])
+    shown = answer("fleet", "status", FLEET)
+    for table in "\nmembers\nnode ", "\nrings\nkind ", "\ncontests\nsubject ":
+        check(table in shown, table)
+    check(FLEET in [f["name"] for f in ask("fleet", "status")["fleets"]], "listed")
+    same([c["owner"] for c in items("fleet", "contest", "ls", "--fleet", FLEET)], ["owner of nightly"])
+    rc, rest, err = holder.end()
+    same((rc, [line["event"] for line in rest], err), (0, ["released"], ""))
+    same(items("fleet", "contest", "ls", "--fleet", FLEET), [])
+    same([c["held"] for c in items("fleet", "contest", "ls", "--fleet", FLEET, "--all")], [False, False])
+
+
+@case("who waits gets the subject when its holder is killed, with a higher token")
+def killed():
+    holder = Holder("k")
+    waiter = subprocess.Popen([BELAY, "-q", "fleet", "contest", "claim", "k", "--fleet", FLEET, "--owner",
+                               "next", "--wait", "20s", "--for", "0s"], stdout=subprocess.PIPE)
+    until(lambda: len(status()["members"]) == 2, "the waiter joined")
+    holder.end(signal.SIGKILL)
+    out, _ = waiter.communicate(timeout=20)
+    same(waiter.returncode, 0)
+    check(int(out) > int(holder.first["token"]), "token")
+    last = items("fleet", "events", FLEET, "--tail", "3")
+    same([(e["event"], e.get("reason")) for e in last],
+         [("revoked", "dead"), ("claimed", None), ("released", None)])
+
+
+@case("who is told to stop before the subject is had fails")
+def stopped():
+    holder = Holder("s")
+    waiter = subprocess.Popen([BELAY, "--json", "fleet", "contest", "claim", "s", "--fleet", FLEET, "--owner",
+                               "next", "--wait", "20s"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    until(lambda: len(status()["members"]) == 2, "the waiter joined")
+    waiter.send_signal(signal.SIGINT)
+    out, err = waiter.communicate(timeout=20)
+    same((waiter.returncode, out, json.loads(err)["error"]["code"]), (1, b"", "cancelled"))
+    same(holder.end()[0], 0)
+
+
+@case("a renewed claim outlives its time; one that is stopped for longer loses it")
+def renewed():
+    holder = Holder("t", "--ttl", "300ms")
+    time.sleep(0.6)
+    same(status()["contests"][0]["token"], holder.first["token"])
+    holder.run.send_signal(signal.SIGSTOP)
+    second = Holder("t", "--wait", "10s")
+    check(int(second.first["token"]) > int(holder.first["token"]), "token")
+    holder.run.send_signal(signal.SIGCONT)
+    rc, rest, err = holder.end(None)
+    same((rc, rest), (4, []))
+    check("fleet contest claim" in err, err)
+    second.end()
+
+
+@case("release takes a subject away, if it is still the tenure that is meant")
+def released():
+    holder = Holder("r")
+    token = holder.first["token"]
+    words = ("fleet", "contest", "release", "r", "--fleet", FLEET)
+    same(refused(*words, "--token", "1"), (4, "lease_lost", "superseded"))
+    same(ask(*words, "--token", token)["released"], True)
+    same(holder.end(None)[:2], (4, []))
+    same(refused(*words)[1], "not_found")
+
+
+@case("events can be followed, and a reset is told")
+def followed():
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f"],
+                           stdout=subprocess.PIPE)
+    watch = subprocess.Popen([BELAY, "--json", "fleet", "status", FLEET, "--watch", "--every", "50ms"],
+                             stdout=subprocess.PIPE)
+    json.loads(watch.stdout.readline())
+    holder = Holder("f")
+    until(lambda: json.loads(watch.stdout.readline())["contests"], "the watch sees it")
+    epoch = status()["epoch"]
+    until(lambda: json.loads(run.stdout.readline()).get("owner") == "owner of f", "the claim is told")
+    same(ask("fleet", "reset", FLEET)["epoch"], epoch + 1)
+    same(holder.end(None)[0], 4)
+    told = []
+    until(lambda: told.append(json.loads(run.stdout.readline())["event"]) or "reset" in told, told)
+    for p in run, watch:
+        p.send_signal(signal.SIGINT)
+        p.communicate(timeout=10)
+        same(p.returncode, 0)
+
+
+@case("messages are listed and followed by topic")
+def messages():
+    def publish(topic, *words):
+        return ask("fleet", "publish", topic, "--fleet", FLEET, *words)
+
+    def listed(*words):
+        return [(e["topic"], e.get("data")) for e in items("fleet", "events", FLEET, "--topic", *words)]
+
+    same(listed("a"), [])
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f", "--topic", "a"],
+                           stdout=subprocess.PIPE)
+    publish("a", "--data", "one")
+    publish("b", "--data", "two")
+    publish("a", "--data", "three")
+    same([json.loads(run.stdout.readline())["data"] for _ in range(2)], ["one", "three"])
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=10)
+    same(run.returncode, 0)
+    same(listed("a"), [("a", "one"), ("a", "three")])
+    same(listed("a", "--tail", "1"), [("a", "three")])
+    same(listed("b"), [("b", "two")])
+    publish("raw", "--data", "@/dev/null")
+    same(listed("raw"), [("raw", "")])
+    check("published" in [e["event"] for e in items("fleet", "events", FLEET)], "all of them")
+    same(refused("fleet", "publish", "t" * 244, "--fleet", FLEET, "--data", "x")[1:],
+         ("invalid", "too_large"))
+
+
+@case("what is wrong has its code and its exit status")
+def wrong():
+    none = f"{FLEET}-none"
+    same(refused("fleet", "status", none)[1], "not_found")
+    same(refused("fleet", "events", none)[1], "not_found")
+    same(refused("fleet", "reset", none)[1], "not_found")
+    same(refused("fleet", "rm", none)[1], "not_found")
+    same(refused("fleet", "status", "NO")[1:], ("invalid", "name"))
+    same(refused("fleet", "contest", "claim", "s", "--fleet", FLEET)[1], "invalid")
+    same(refused("fleet", "contest", "ls", "--fleet", FLEET, "--cursor", "x")[1], "invalid")
+    check(none not in [f["name"] for f in ask("fleet", "status")["fleets"]], "looking creates nothing")
+
+
+@case("a fleet is removed when nobody is left in it")
+def removed():
+    holder = Holder("last")
+    same(refused("fleet", "rm", FLEET)[1], "lease_held")
+    holder.end()
+    same(ask("fleet", "rm", FLEET), {"name": FLEET, "removed": True})
+    same(refused("fleet", "status", FLEET)[1], "not_found")
+
+
+tap.main()
