@@ -219,7 +219,7 @@ static belay_rc add_fleet(void *rows, const char *name, struct belay_error *err)
         /* One that is damaged or of another version hides none of the others. */
         row = json_object();
         int failed = op_set_text(row, "name", name) |
-                     op_set_text(row, "error", belay_error_info(rc)->name);
+                     op_set_text(row, "error", belay_error_info((int)rc)->name);
         row = op_whole(row, failed);
     }
     return json_array_append_new(rows, row) ? err_no_memory(err, "the fleets")
