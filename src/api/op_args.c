@@ -16,6 +16,13 @@ const char *op_str(const struct op_call *call, const char *name)
     return value ? (const char *)value->text.ptr : NULL;
 }
 
+int64_t op_number(const struct op_call *call, const char *name, int64_t usual)
+{
+    const struct op_value *value = op_get(call, name);
+
+    return value ? value->number : usual;
+}
+
 belay_rc op_strs(const struct op_call *call, const char *name, struct belay_arena *a,
                  const char *const **out, size_t *n, struct belay_error *err)
 {

@@ -7,6 +7,8 @@
 
 /* The text of an argument, or NULL when it is absent. */
 const char *op_str(const struct op_call *call, const char *name);
+/* A number, or the usual one when it was not given. */
+int64_t op_number(const struct op_call *call, const char *name, int64_t usual);
 
 /* All texts of a repeated one, in the arena. */
 MUST_USE belay_rc op_strs(const struct op_call *call, const char *name,

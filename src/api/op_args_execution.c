@@ -16,13 +16,6 @@ const char *const op_event_names[] = { "completion",       "acquired", "released
                                        "expired",          "revoked",  "reclaimed",
                                        "replay_initiated", NULL };
 
-int64_t op_number(const struct op_call *call, const char *name, int64_t usual)
-{
-    const struct op_value *value = op_get(call, name);
-
-    return value ? value->number : usual;
-}
-
 belay_rc op_handle(const struct op_call *call, struct belay_arena *a,
                    struct belay_handle *out, struct belay_error *err)
 {

@@ -66,8 +66,6 @@ MUST_USE belay_rc op_tags(const struct op_call *call, const char *name,
 /* The handle that is named. */
 MUST_USE belay_rc op_handle(const struct op_call *call, struct belay_arena *a,
                             struct belay_handle *out, struct belay_error *err);
-/* A number where it is given, else `usual`. */
-int64_t op_number(const struct op_call *call, const char *name, int64_t usual);
 
 /* Names by their numbers; they end with NULL. */
 extern const char *const op_state_names[];         /* from 1 */

@@ -97,6 +97,8 @@ belay_rc op_process_ls(const struct op_call *call, json_t **out,
         .owner_session = op_str(call, "owner"),
         .kind = op_str(call, "kind"),
         .host_profile_id = op_str(call, "host_profile"),
+        .created_from_ms = op_number(call, "created_from", 0),
+        .created_to_ms = op_number(call, "created_to", 0),
         .cursor = op_str(call, "cursor"),
         .limit = (size_t)op_get(call, "limit")->number,
     };

@@ -17,6 +17,17 @@
         .name = "cursor", .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 512, \
         .placeholder = "C", .help = "go on where a list before ended"               \
     }
+/* When it was made; both ends count. */
+#define ARG_CREATED_FROM                                                            \
+    {                                                                               \
+        .name = "created_from", .kind = OP_OPTION, .type = OP_I64, .min = 0,        \
+        .max = TIME_MAX_MS, .placeholder = "MS", .help = "not older than this time" \
+    }
+#define ARG_CREATED_TO                                                                \
+    {                                                                                 \
+        .name = "created_to", .kind = OP_OPTION, .type = OP_I64, .min = 0,            \
+        .max = TIME_MAX_MS, .placeholder = "MS", .help = "not younger than this time" \
+    }
 #define ARG_SESSION                                                             \
     {                                                                           \
         .name = "session", .kind = OP_POSITIONAL, .type = OP_TEXT, .min = 1,    \

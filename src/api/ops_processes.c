@@ -56,6 +56,8 @@ static const struct op_arg ls_args[] = {
     ARG_NAME("owner", "S", "only those of this session"),
     ARG_NAME("kind", "K", "only those whose input is of this type"),
     ARG_NAME("host_profile", "H", "only those of this profile"),
+    ARG_CREATED_FROM,
+    ARG_CREATED_TO,
     ARG_LIMIT,
     ARG_CURSOR,
 };

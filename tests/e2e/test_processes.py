@@ -90,6 +90,9 @@ def life():
     same(ask(url, "process", "await", "p")["await_output"], {"type": "success", "value": 1})
     same([e["sequence"] for e in items(url, "process", "events", "p", "--tail", "2")], [3, 4])
     same([p["process_id"] for p in items(url, "process", "ls", "--status", "completed")], ["p"])
+    made = ask(url, "process", "show", "p")["created_at_ms"]
+    same([p["process_id"] for p in items(url, "process", "ls", "--created-from", str(made))], ["p"])
+    same(items(url, "process", "ls", "--created-to", str(made - 1)), [])
     same(ask(url, "process", "delete", "p"), {"deleted": True})
     same([c["change"] for c in items(url, "process", "changes")],
          ["registered", "external_ref", "cancel_requested", "ended", "deleted"])

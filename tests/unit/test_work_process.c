@@ -321,8 +321,52 @@ static void former_epoch(struct tap *t)
     work_everywhere(t, on_former_epoch);
 }
 
+/* --- who holds --- */
+
+static belay_rc holder_body(struct txn *t, void *arg)
+{
+    const struct value key = value_str("p");
+
+    return txn_get(t, &row_process, &key, arg);
+}
+
+static void on_holder(struct work *w)
+{
+    const struct belay_incarnation who = { .size = sizeof(who),
+                                           .host_id = "host",
+                                           .boot_id = "boot",
+                                           .fleet_member = "3/17",
+                                           .pid = 4711,
+                                           .process_start = 12345 };
+    const struct belay_process_lease *lease;
+    const struct row *row = NULL;
+    struct scene s;
+
+    if (begin(&s, w) &&
+        WORK_RC(w,
+                proc_lease(&s.site, "p", "me", 60000, &who, &w->arena, &lease, &w->err),
+                BELAY_OK) &&
+        WORK_RC(w, work_run(w, w->space, holder_body, &row), BELAY_OK) &&
+        TAP_OK(w->t, row != NULL)) {
+        const unsigned at = PROCESS_LEASE;
+        TAP_OK(w->t, bytes_eq(row_bytes(row, at + LEASE_HOST), bytes_str("host")));
+        TAP_OK(w->t, bytes_eq(row_bytes(row, at + LEASE_BOOT), bytes_str("boot")));
+        TAP_OK(w->t,
+               bytes_eq(row_bytes(row, at + LEASE_FLEET_MEMBER), bytes_str("3/17")));
+        TAP_EQ(w->t, row_i64(row, at + LEASE_PID, 0), 4711);
+        TAP_EQ(w->t, row_i64(row, at + LEASE_PROCESS_START, 0), 12345);
+    }
+    end(&s);
+}
+
+static void holder_is_kept(struct tap *t)
+{
+    work_everywhere(t, on_holder);
+}
+
 static const struct tap_case cases[] = {
     { "damage of processes is found", planted },
+    { "a lease keeps who holds it: host, boot, process, member", holder_is_kept },
     { "a replay of its end repairs a process that runs on", repaired },
     { "L1: a lease of a former epoch keeps nobody away", former_epoch },
     { "an event, keyed or not, takes a read and a commit, on servers the commit alone",
