@@ -1,6 +1,8 @@
 /* Processes: registering, appending, ending. */
 #include "api/op_process.h"
 
+#include "policy/process_scope.h"
+
 const char *const op_status_names[] = { "running", "completed", "failed", "cancelled",
                                         NULL };
 const char *const op_authority_names[] = { "owner", "external", "operator", NULL };
@@ -159,6 +161,33 @@ static belay_rc answer_appended(const struct belay_appended *done, json_t **out,
     return op_made(&m, result, failed, out);
 }
 
+/* Whom an event wakes: a session (and its frame beside it), or a scope in its text form.
+ * The id of a session that begins like one is written as a scope. */
+static belay_rc wake_target(const struct op_call *call, struct belay_arena *a,
+                            struct belay_scope *out, struct belay_error *err)
+{
+    struct bytes text, prefix = bytes_str("session:"), session, frame = { 0 };
+    struct scope parsed;
+
+    *out = op_scope(call, "wake_target", "wake_frame");
+    if (!out->session_id)
+        return BELAY_OK;
+    text = bytes_str(out->session_id);
+    if (text.len < prefix.len || memcmp(text.ptr, prefix.ptr, prefix.len) != 0)
+        return BELAY_OK;
+    if (out->frame_id)
+        return err_reason(err, BELAY_INVALID, "scope",
+                          "wake target: a scope names its frame itself");
+    belay_rc rc = scope_parse(text, a, &parsed, err);
+    if (rc)
+        return rc;
+    if (!arena_copy(a, parsed.session, &session) ||
+        (parsed.frame.len > 0 && !arena_copy(a, parsed.frame, &frame)))
+        return err_no_memory(err, "a scope");
+    *out = (struct belay_scope){ (const char *)session.ptr, (const char *)frame.ptr };
+    return BELAY_OK;
+}
+
 belay_rc op_process_append(const struct op_call *call, json_t **out,
                            struct belay_error *err)
 {
@@ -172,10 +201,11 @@ belay_rc op_process_append(const struct op_call *call, json_t **out,
         .event_type = op_str(call, "type"),
         .payload = op_str(call, "payload"),
         .replay_key = op_str(call, "key"),
-        .wake_target = op_scope(call, "wake_target", "wake_frame"),
     };
     belay_rc rc = op_lease(call, "with_lease", &arena, &draft.lease, err);
 
+    if (rc == BELAY_OK)
+        rc = wake_target(call, &arena, &draft.wake_target, err);
     if (rc == BELAY_OK)
         rc = proc_append(&site, &draft, &arena, &done, err);
     return rc ? rc : answer_appended(&done, out, err);
@@ -205,10 +235,11 @@ belay_rc op_process_complete(const struct op_call *call, json_t **out,
         .authority = authority_of(call),
         .process_id = op_str(call, "process"),
         .await_output = op_str(call, "result"),
-        .wake_target = op_scope(call, "wake_target", "wake_frame"),
     };
     belay_rc rc = op_lease(call, "with_lease", &arena, &end.lease, err);
 
+    if (rc == BELAY_OK)
+        rc = wake_target(call, &arena, &end.wake_target, err);
     if (rc == BELAY_OK)
         rc = proc_complete(&site, &end, &arena, &done, err);
     if (rc)

@@ -23,8 +23,10 @@
         .help = "who ends it without a lease: its owner, the external system " \
                 "that runs it, or an operator"                                 \
     }
-#define ARG_WAKE_TARGET                                               \
-    ARG_NAME("wake_target", "S", "the session that the event wakes"), \
+#define ARG_WAKE_TARGET                                 \
+    ARG_NAME("wake_target", "SCOPE",                    \
+             "the session that the event wakes: S, or " \
+             "session:S, or session:S/frame:F"),        \
         ARG_NAME("wake_frame", "F", "the agent frame of it")
 #define ARG_FOLLOW                                                         \
     {                                                                      \

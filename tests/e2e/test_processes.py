@@ -99,6 +99,22 @@ def life():
     check(ask(url, "check")["ok"], "check")
 
 
+@case("a wake's target is a session, or a scope in its text form")
+def targets():
+    url = store()
+    register(url, "w")
+    for target, want in (("chat", ["chat"]), ("session:chat", ["chat"]),
+                         ("session:chat/frame:f", ["chat", "f"]),
+                         ("session:session:chat", ["session:chat"])):
+        woken = ask(url, "process", "append", "w", "--type", "wakes", "--payload", '"up"',
+                    "--wake-target", target)["wake"]["target"]
+        same([v for v in (woken["session_id"], woken.get("frame_id")) if v], want)
+    same(len(items(url, "queue", "ls", "chat")), 3)
+    for target in ("session:", "session:a/frame:", "session:a/other"):
+        same(refused(url, "process", "append", "w", "--type", "wakes", "--payload", '"up"',
+                     "--wake-target", target), (2, "invalid"))
+
+
 @case("grants move, are listed and forgotten")
 def grants():
     url = store()
