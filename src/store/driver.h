@@ -15,10 +15,12 @@
  *      unknown_outcome and poisoned, nothing was applied, then or ever.
  *   3  A guard that does not hold is a conflict, whatever else is wrong with the plan.
  *      Otherwise the first of these that applies is the answer:
- *        corrupt       rank add of a member that is there; move or remove of one that
- *                      is not there at old_rank; a log entry that is there, or whose
- *                      predecessor is not while the stream has entries (trims of the
- *                      same plan do not count)
+ *        corrupt       rank add of a member that is there (at another rank: only with
+ *                      DRIVER_SEES_TWICE; whoever owns a member guards the row that says
+ *                      where it stands); move or remove of one that is not there at
+ *                      old_rank; a log entry that is there, or whose predecessor is not
+ *                      while the stream has entries (trims of the same plan do not
+ *                      count)
  *        not_found     a counter of a row that is not there (entity: row type)
  *        out_of_range  add beyond min..max or beyond i64 (reason: column)
  *   4  A plan without effects is only checked.  Effects that are neither of rows nor of
@@ -49,7 +51,10 @@
 enum driver_caps {
     DRIVER_SNAPSHOT = 1 << 0,      /* all reads of one attempt are of one snapshot */
     DRIVER_LOSES_REPLIES = 1 << 1, /* commit may return unknown_outcome */
-    DRIVER_FAR = 1 << 2, /* a read is a round trip: rows are kept (recall.h) */
+    DRIVER_FAR = 1 << 2,        /* a read is a round trip: rows are kept (recall.h) */
+    DRIVER_SEES_TWICE = 1 << 3, /* a member that stands in the index is refused there,
+                                   whatever the rank; without, that takes a look at what
+                                   each index holds (`belay check`) */
 };
 
 /* As a program may rely on it: not at all, on disk, or less than asked for. */

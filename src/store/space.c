@@ -379,9 +379,14 @@ belay_rc space_mint(struct space *sp, const char *prefix, char out[ID_MAX],
     int64_t now_ms = 0;
     belay_rc rc = space_now(sp, &now_ms, err);
 
-    return rc ? rc
-              : id_mint_next(&sp->store->mint, prefix, now_ms,
-                             &sp->store->options.random, out, err);
+    return rc ? rc : space_mint_at(sp, prefix, now_ms, out, err);
+}
+
+belay_rc space_mint_at(struct space *sp, const char *prefix, int64_t now_ms,
+                       char out[ID_MAX], struct belay_error *err)
+{
+    return id_mint_next(&sp->store->mint, prefix, now_ms, &sp->store->options.random,
+                        out, err);
 }
 
 belay_rc space_listen(struct space *sp, const struct bytes *topics, size_t n_topics,

@@ -84,6 +84,9 @@ MUST_USE belay_rc txn_wall(struct txn *t, int64_t *out_ms);
 /* A new id, from this store's mint and the space's time. */
 MUST_USE belay_rc space_mint(struct space *sp, const char *prefix, char out[ID_MAX],
                              struct belay_error *err);
+/* One of many, at a time the caller has from space_now. */
+MUST_USE belay_rc space_mint_at(struct space *sp, const char *prefix, int64_t now_ms,
+                                char out[ID_MAX], struct belay_error *err);
 
 /* Listens to topics of the space (wake.h). */
 MUST_USE belay_rc space_listen(struct space *sp, const struct bytes *topics,

@@ -19,10 +19,7 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
     out[CLAIM_DUE] = (struct scan){ .indexes = c->due_indexes,
                                     .n_indexes = COUNT_OF(c->due_indexes),
                                     .max_rank = now_ms,
-                                    .limit = DUE_PAGE,
-                                    .fetch = c->fetch,
-                                    .n_fetch = COUNT_OF(c->fetch),
-                                    .hints = CLAIM_HINTS };
+                                    .limit = 1 };
     out[CLAIM_ROSTERS] = (struct scan){ .indexes = c->view.rosters,
                                         .n_indexes = c->view.n_rosters,
                                         .limit = ROUTES_MAX };
@@ -47,13 +44,28 @@ static bool is_readable(struct txn *t, const struct hit *hit)
            exec_policy_read(t, hit->rows[1], &policy) == BELAY_OK;
 }
 
+/* What is due, with its rows.  Most often nothing is: a claim asks no more than that. */
+static belay_rc load_due(struct txn *t, struct claiming *c, struct hits *io)
+{
+    struct scan scans[CLAIM_SCANS];
+
+    if (io->n == 0)
+        return BELAY_OK;
+    claim_scans(c, c->now_ms, scans);
+    scans[CLAIM_DUE].limit = DUE_PAGE;
+    scans[CLAIM_DUE].fetch = c->fetch;
+    scans[CLAIM_DUE].n_fetch = COUNT_OF(c->fetch);
+    scans[CLAIM_DUE].hints = CLAIM_HINTS;
+    return txn_scan(t, &scans[CLAIM_DUE], io);
+}
+
 /* L7: decided from the rows as they are guarded, not from where they stand. */
-static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits *due,
+static belay_rc see_to_due(struct txn *t, struct claiming *c, struct hits *due,
                            struct event_list *events)
 {
     struct due_count count = { .promoted = 0 };
     size_t seen = 0;
-    belay_rc rc = BELAY_OK;
+    belay_rc rc = load_due(t, c, due);
 
     for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
         const struct hit *hit = &due->hit[i];

@@ -41,22 +41,27 @@ static belay_rc take_lanes(struct claiming *c, struct belay_arena *a,
     return rc;
 }
 
+/* Chance is drawn once and the time asked once, for all of them. */
 static belay_rc draw_tickets(struct claiming *c, struct belay_arena *a,
                              struct belay_error *err)
 {
-    struct store *s = space_store(c->site->space);
-    belay_rc rc = random_bytes(store_random_hook(s), (uint8_t *)&c->random,
-                               sizeof(c->random), err);
+    enum { BITS = LEASE_ID_HEX / 2 };
+    struct space *sp = c->site->space;
+    uint8_t *bits = arena_alloc(a, c->max * BITS + sizeof(c->random));
+    int64_t now_ms = 0;
 
     c->tickets = arena_zalloc(a, c->max, sizeof(*c->tickets));
-    if (!c->tickets)
+    if (!c->tickets || !bits)
         return err_no_memory(err, "a claim");
+    belay_rc rc = random_bytes(store_random_hook(space_store(sp)), bits,
+                               c->max * BITS + sizeof(c->random), err);
+    if (rc == BELAY_OK)
+        rc = space_now(sp, &now_ms, err);
     for (size_t i = 0; i < c->max && rc == BELAY_OK; i++) {
-        rc = lease_id_make(s, c->tickets[i].lease_id, err);
-        if (rc == BELAY_OK)
-            rc = space_mint(c->site->space, ATTEMPT_PREFIX, c->tickets[i].attempt_id,
-                            err);
+        hex_encode(bytes_of(bits + i * BITS, BITS), c->tickets[i].lease_id);
+        rc = space_mint_at(sp, ATTEMPT_PREFIX, now_ms, c->tickets[i].attempt_id, err);
     }
+    memcpy(&c->random, bits + c->max * BITS, sizeof(c->random));
     return rc;
 }
 

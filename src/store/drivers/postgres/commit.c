@@ -61,7 +61,7 @@ static enum complaint complaint_of(const struct pg_call *c)
     if (strcmp(state, "23505") != 0) /* unique violation */
         return OTHER;
     const char *name = PQresultErrorField(c->result, PG_DIAG_CONSTRAINT_NAME);
-    bool shape = name && (strcmp(name, "belay_rank_member") == 0 ||
+    bool shape = name && (strcmp(name, "belay_rank_place") == 0 ||
                           strcmp(name, "belay_log_seq") == 0);
     return shape ? REFUSED : CONFLICT;
 }

@@ -98,14 +98,14 @@ static void remove_or_move_one(const struct rest *r, const struct effect *e)
     add_one_rank(r, e, &text);
 }
 
-/* Each member where it stands, as pg_find_each. */
+/* Each member of a list u where it stands, as pg_find_each. */
 static void find_members(const struct rest *r, const char *rank, struct buf *out)
 {
     buf_append_str(out, " CROSS JOIN LATERAL (SELECT x.ctid FROM ");
     pg_table(r->s, "rank", out);
     buf_printf(out,
-               " x WHERE x.ns = $1 AND x.idx = u.idx AND x.member = u.member AND"
-               " x.rank = %s LIMIT 1) t",
+               " x WHERE x.ns = $1 AND x.idx = u.idx AND x.rank = %s AND x.member ="
+               " u.member LIMIT 1) t",
                rank);
 }
 
@@ -121,13 +121,13 @@ static void add_rank_removes(const struct rest *r)
         return;
     buf_append_str(&text, "WITH d AS (DELETE FROM ");
     pg_table(r->s, "rank", &text);
-    buf_append_str(&text,
-                   " x USING (SELECT t.ctid AS tid, u.rank FROM unnest($2::text[],"
-                   " $3::text[], $4::int8[]) AS u(idx, member, rank)");
+    buf_append_str(&text, " WHERE ctid = ANY (ARRAY(SELECT t.ctid FROM"
+                          " unnest($2::text[], $3::text[], $4::int8[]) AS"
+                          " u(idx, member, rank)");
     find_members(r, "u.rank", &text);
     buf_printf(&text,
-               ") u WHERE x.ctid = u.tid AND x.rank = u.rank RETURNING 1) SELECT"
-               " \"%s\".belay1_refuse((SELECT count(*) FROM d) <> $5::int8)",
+               ")) RETURNING 1) SELECT \"%s\".belay1_refuse((SELECT count(*) FROM d)"
+               " <> $5::int8)",
                r->s->schema);
     (void)add_rank_call(r, EFFECT_RANK_REMOVE, &text, false, true);
 }

@@ -341,19 +341,18 @@ static const struct pg_sql *put_many_sql(const struct group *g, const struct put
         if ((put->constant >> i) & 1)
             buf_printf(&text, ", \"%s\" = $%u", g->type->columns[i].name, at++);
     }
-    buf_append_str(&text, " FROM (SELECT t.ctid AS tid, k.* FROM ");
+    pg_meet_begin(g->s, "FROM", &text);
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[]", next);
     buf_append(&text, buf_view(&lists));
     if (put->guarded)
         buf_printf(&text, ", $%u::int8[], $%u::int8[]", at, at + 1);
-    buf_append_str(&text, ") AS k(");
+    buf_append_str(&text, ") AS u(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text, ", ver");
     buf_append(&text, buf_view(&names));
     buf_append_str(&text, put->guarded ? ", want, i)" : ")");
-    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
-    buf_append_str(&text, ") u WHERE t.ctid = u.tid");
+    pg_meet_end(g->s, g->type, &text);
     if (put->guarded) /* who changed the row meanwhile has changed its version */
         buf_printf(&text,
                    " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
@@ -469,13 +468,13 @@ static void add_delete_many(const struct group *g)
         return;
     buf_append_str(&text, "DELETE FROM ");
     pg_table(g->s, g->type->name, &text);
-    buf_append_str(&text, " t USING (SELECT t.ctid AS tid FROM ");
+    buf_append_str(&text, " t");
+    pg_meet_begin(g->s, "USING", &text);
     pg_unnest_keys(g->type, 2, &text);
-    buf_append_str(&text, ") AS k(");
+    buf_append_str(&text, ") AS u(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_char(&text, ')');
-    pg_find_each(g->s, g->type, "k", "x.ctid", "", &text);
-    buf_append_str(&text, ") u WHERE t.ctid = u.tid");
+    pg_meet_end(g->s, g->type, &text);
     struct pg_call *c = pg_add(g->p, pg_sql_of(g->s, &text), 1U + g->type->n_key);
     pg_arg_bytes(g->p, c, g->ns);
     arg_keys(g, c, gone, n);

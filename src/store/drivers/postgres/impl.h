@@ -172,6 +172,17 @@ void pg_key_match(const struct row_type *type, const char *a, const char *b,
  * says so to a planner that knows nothing of the table yet. */
 void pg_find_each(const struct pg_store *s, const struct row_type *type, const char *k,
                   const char *what, const char *lock, struct buf *out);
+/* Whether our settings decide how statements run (prepare_conn). */
+bool pg_plans(const struct pg_store *s);
+/* Around "unnest(...) AS u(keys...)" in an UPDATE or DELETE of `t`: the rows of the list, in
+ * its order, each by its key.  With a plain "t.ns = $1", or an equality of columns in its
+ * place, a planner reads a table that it believes to be small from one end to the other, and
+ * goes on doing so when it has grown; an array that depends on u leaves it no way into the
+ * index but a list first.  Where the settings are not ours each row is found as pg_find_each
+ * does, and met where it lies: a microsecond more. */
+void pg_meet_begin(const struct pg_store *s, const char *word, struct buf *out);
+void pg_meet_end(const struct pg_store *s, const struct row_type *type,
+                 struct buf *out);
 /* ns = $1 AND k1 = $first ... */
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
 

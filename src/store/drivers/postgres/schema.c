@@ -54,9 +54,8 @@ static const char *const shapes[] = {
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_rank (ns text COLLATE \"C\" NOT NULL,"
     " idx text COLLATE \"C\" NOT NULL, rank bigint NOT NULL,"
     " member text COLLATE \"C\" NOT NULL,"
-    " CONSTRAINT belay_rank_member PRIMARY KEY (ns, idx, member))" TABLE_OPTIONS(FILL),
-    "CREATE INDEX IF NOT EXISTS belay_rank_order ON \"%s\".belay_rank"
-    " (ns, idx, rank, member)",
+    " CONSTRAINT belay_rank_place PRIMARY KEY (ns, idx, rank, member))" TABLE_OPTIONS(
+        FILL),
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_log (ns text COLLATE \"C\" NOT NULL,"
     " stream text COLLATE \"C\" NOT NULL, seq bigint NOT NULL, data bytea NOT NULL,"
     " CONSTRAINT belay_log_seq PRIMARY KEY (ns, stream, seq))",

@@ -111,6 +111,31 @@ void pg_find_each(const struct pg_store *s, const struct row_type *type, const c
     buf_printf(out, " LIMIT 1%s) t", lock);
 }
 
+bool pg_plans(const struct pg_store *s)
+{
+    return !s->pooler && !s->own_options;
+}
+
+void pg_meet_begin(const struct pg_store *s, const char *word, struct buf *out)
+{
+    buf_printf(out, " %s %s", word,
+               pg_plans(s) ? "" : "(SELECT t.ctid AS tid, u.* FROM ");
+}
+
+void pg_meet_end(const struct pg_store *s, const struct row_type *type, struct buf *out)
+{
+    if (!pg_plans(s)) {
+        pg_find_each(s, type, "u", "x.ctid", "", out);
+        buf_append_str(out, ") u WHERE t.ctid = u.tid");
+        return;
+    }
+    buf_printf(out,
+               " WHERE t.ns = ANY (ARRAY[CASE WHEN u.\"%s\" IS NULL THEN NULL ELSE $1"
+               " END]) AND ",
+               type->columns[0].name);
+    pg_key_match(type, "t", "u", out);
+}
+
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)
 {
     buf_append_str(out, "ns = $1");

@@ -407,7 +407,7 @@ static void lite_close(struct driver *d)
 static const struct driver_ops sqlite_ops = {
     .name = "sqlite",
     .version = DRIVER_VERSION,
-    .caps = DRIVER_SNAPSHOT,
+    .caps = DRIVER_SNAPSHOT | DRIVER_SEES_TWICE,
     .attempt_size = sizeof(struct sqlite_attempt),
     .begin = lite_begin,
     .read = lite_read,
@@ -483,7 +483,9 @@ belay_rc sqlite_open(struct driver **out, const char *path,
         lite_close(&s->d);
         return rc;
     }
-    s->d.caps = s->path ? sqlite_ops.caps : 0; /* one connection has no snapshots */
+    s->d.caps = sqlite_ops.caps;
+    if (!s->path) /* one connection has no snapshots */
+        s->d.caps &= ~(unsigned)DRIVER_SNAPSHOT;
     *out = &s->d;
     return BELAY_OK;
 }
