@@ -7,7 +7,8 @@
 struct recalled {
     uint64_t hash;
     struct bytes key;
-    unsigned distrust; /* commits until it is kept again; then it has no row */
+    unsigned distrust; /* commits until it counts again; until then it is a hint */
+    bool is_row;       /* else the place of one that is not known */
     uint64_t era;
     size_t len; /* of the bytes of all values */
     int64_t ver;
@@ -113,25 +114,44 @@ static void copy_values(const struct row_type *type, const struct value *from,
     }
 }
 
-const struct row *recall_get(struct recall *r, const struct row_ref *ref, uint64_t era,
-                             struct belay_arena *a)
+static const struct row *copy_row(const struct recalled *e, const struct row_type *type,
+                                  struct belay_arena *a)
 {
-    const struct row_type *type = ref->type;
-    struct row *row = NULL;
+    size_t values = type->n_columns * sizeof(struct value);
+    struct row *row = arena_alloc(a, sizeof(*row) + values + e->len);
+
+    if (!row)
+        return NULL;
+    struct value *v = (struct value *)(row + 1);
+    copy_values(type, e->v, v, (uint8_t *)v + values);
+    *row = (struct row){ .type = type, .ver = e->ver, .v = v };
+    return row;
+}
+
+static const struct row *get(struct recall *r, const struct row_ref *ref, uint64_t era,
+                             unsigned distrust, struct belay_arena *a)
+{
+    const struct row *row = NULL;
 
     pthread_mutex_lock(&r->mutex);
     struct recalled **at = r->sets ? find(r, ref) : NULL;
-    if (at && (*at)->distrust == 0 && (*at)->era == era) { /* R2 */
-        size_t values = type->n_columns * sizeof(struct value);
-        row = arena_alloc(a, sizeof(*row) + values + (*at)->len);
-        if (row) {
-            struct value *v = (struct value *)(row + 1);
-            copy_values(type, (*at)->v, v, (uint8_t *)v + values);
-            *row = (struct row){ .type = type, .ver = (*at)->ver, .v = v };
-        }
-    }
+    if (at && (*at)->is_row && (*at)->distrust <= distrust &&
+        (*at)->era == era) /* R2 */
+        row = copy_row(*at, ref->type, a);
     pthread_mutex_unlock(&r->mutex);
     return row;
+}
+
+const struct row *recall_get(struct recall *r, const struct row_ref *ref, uint64_t era,
+                             struct belay_arena *a)
+{
+    return get(r, ref, era, 0, a);
+}
+
+const struct row *recall_hint(struct recall *r, const struct row_ref *ref, uint64_t era,
+                              struct belay_arena *a)
+{
+    return get(r, ref, era, RECALL_DISTRUST, a);
 }
 
 /* A row, or with v NULL the place of one that is not trusted. */
@@ -148,6 +168,7 @@ static struct recalled *make(const struct row_ref *ref, const struct value *v)
         return NULL;
     uint8_t *at = (uint8_t *)(e->v + n);
     *e = (struct recalled){ .hash = ref->hash,
+                            .is_row = v != NULL,
                             .key = bytes_of(at + len, ref->enc.len),
                             .len = len };
     memcpy(at + len, ref->enc.ptr, ref->enc.len);
@@ -179,14 +200,15 @@ void recall_put(struct recall *r, const struct row_ref *ref, const struct value 
 
     pthread_mutex_lock(&r->mutex);
     struct recalled **at = make_sets(r) ? find(r, ref) : NULL;
-    bool trusted = !at || (*at)->distrust == 0 || --(*at)->distrust == 0; /* R3 */
+    unsigned distrust = at && (*at)->distrust > 0 ? --(*at)->distrust : 0; /* R3 */
     /* Two commits of one row may be told here in either order: the later version stays. */
-    bool older = at && trusted && (*at)->era == era && (*at)->ver > ver;
-    if (at && trusted && !older)
+    bool older = at && (*at)->is_row && (*at)->era == era && (*at)->ver > ver;
+    if (at && !older && (e || distrust == 0))
         free(take_out(r, ref, at));
-    if (e && r->sets && trusted && !older) {
+    if (e && r->sets && !older) {
         e->ver = ver;
         e->era = era;
+        e->distrust = distrust;
         put_first(r, ref, e);
         e = NULL;
     }
@@ -200,9 +222,11 @@ void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain)
 
     pthread_mutex_lock(&r->mutex);
     struct recalled **at = r->sets ? find(r, ref) : NULL;
-    if (at && ((*at)->distrust == 0 || in_vain))
+    if (at && in_vain) { /* what it was is a hint */
+        (*at)->distrust = RECALL_DISTRUST;
+    } else if (at && (*at)->distrust == 0) {
         free(take_out(r, ref, at));
-    if (mark && r->sets) {
+    } else if (mark && r->sets) {
         mark->distrust = RECALL_DISTRUST;
         put_first(r, ref, mark);
         mark = NULL;

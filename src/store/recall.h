@@ -10,7 +10,8 @@
  *       told, and nothing that was merely read, but for rows that are alone in their type.
  *   R2  What was kept in one era of the server (driver.h) is not recalled in another: versions
  *       of lost writes may come again.
- *   R3  A row that others change is not kept for a while: a recall in vain costs a run.
+ *   R3  A row that others change is not kept for a while: a recall in vain costs a run.  It
+ *       is remembered as a hint.
  *
  * Bounded: older rows make room.  Memory that cannot be had is no error.
  */
@@ -43,6 +44,11 @@ void recall_clear(struct recall *r);
  * memory. */
 const struct row *recall_get(struct recall *r, const struct row_ref *ref, uint64_t era,
                              struct belay_arena *a);
+
+/* The same, and also one that is not kept just now: how it was when this program last knew it.
+ * For guesses that are looked at again. */
+const struct row *recall_hint(struct recall *r, const struct row_ref *ref, uint64_t era,
+                              struct belay_arena *a);
 
 /* Keeps the values of a row under a version. */
 void recall_put(struct recall *r, const struct row_ref *ref, const struct value *v,

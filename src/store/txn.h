@@ -71,10 +71,10 @@ struct row_want {
 MUST_USE belay_rc txn_get_many(struct txn *t, const struct row_want *wants, size_t n,
                                const struct row **out);
 
-/* The row if it is known without asking: read before, or kept (recall.h); else NULL.  It is
- * guarded then. */
-MUST_USE belay_rc txn_known(struct txn *t, const struct row_type *type,
-                            const struct value *key, const struct row **out);
+/* How the row was when this program last knew it, or NULL.  Not guarded, perhaps long since
+ * changed: for where to begin to look. */
+MUST_USE belay_rc txn_hint(struct txn *t, const struct row_type *type,
+                           const struct value *key, const struct row **out);
 
 /* Says before it is read that there is most likely no such row.  Where a read is a round trip
  * that is taken for granted in the first run, and found out by the commit; elsewhere this

@@ -39,16 +39,14 @@ struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref)
     return row ? take_for_granted(t, ref, row) : NULL;
 }
 
-belay_rc txn_known(struct txn *t, const struct row_type *type, const struct value *key,
-                   const struct row **out)
+belay_rc txn_hint(struct txn *t, const struct row_type *type, const struct value *key,
+                  const struct row **out)
 {
     struct row_ref ref;
     belay_rc rc = row_ref_make(&ref, type, key, t->arena, &t->err);
-    struct txn_row *r = rc ? NULL : txn_find_row(t, &ref);
+    uint64_t era = rc || !may_recall(t) ? 0 : driver_era(t->driver, t->attempt);
 
-    if (!rc && !r)
-        r = txn_recall(t, &ref);
-    *out = r ? r->cur : NULL;
+    *out = era ? recall_hint(&t->space->recall, &ref, era, t->arena) : NULL;
     return rc ? rc : t->failed;
 }
 

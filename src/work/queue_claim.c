@@ -59,10 +59,10 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
     struct hits hits[2];
     belay_rc rc = txn_now(t, &c->now_ms);
     if (rc == BELAY_OK)
-        rc = txn_known(t, &row_inbox, &session, &known);
+        rc = txn_hint(t, &row_inbox, &session, &known);
     if (rc)
         return rc;
-    if (known)
+    if (known && c->from == 0)
         c->from = row_i64(known, INBOX_FIRST_SEQ, 0);
 
     const struct scan scans[] = { { .indexes = &c->in.due,

@@ -184,6 +184,47 @@ static void others_write(struct tap *t)
     lab_close(&l);
 }
 
+static belay_rc hint_body(struct txn *t, void *arg)
+{
+    const struct row *row = NULL;
+    belay_rc rc = txn_hint(t, &row_part, part_key, &row);
+
+    *(int64_t *)arg = row ? row_i64(row, PART_N, 0) : -1;
+    return rc;
+}
+
+static int64_t hint_of(struct lab *l, unsigned program)
+{
+    int64_t n = 0;
+
+    TAP_EQ(l->t, txn_run(l->space[program], hint_body, &n, NULL, &l->arena, NULL), 0);
+    return n;
+}
+
+/* What is not kept for a while is a hint, as old as what this program wrote last. */
+static void hints(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        TAP_EQ(t, hint_of(&l, HERE), -1);
+        begin(&l);
+        TAP_EQ(t, hint_of(&l, HERE), 2);
+        (void)add_one(&l, THERE);
+        TAP_EQ(t, hint_of(&l, HERE), 2);
+        TAP_EQ(t, add_one(&l, HERE).conflicts, 1); /* no longer kept (R3) */
+        TAP_EQ(t, hint_of(&l, HERE), 4);
+        (void)add_one(&l, THERE);
+        TAP_EQ(t, hint_of(&l, HERE), 4);
+        TAP_EQ(t, hint_of(&l, THERE), 5);
+        TAP_EQ(t, add_one(&l, HERE).reads, 1);
+        TAP_EQ(t, hint_of(&l, HERE), 6);
+        era_now = 2; /* R2 */
+        TAP_EQ(t, hint_of(&l, HERE), -1);
+    }
+    lab_close(&l);
+}
+
 static void answers_are_confirmed(struct tap *t)
 {
     struct job look = { .deed = LOOK }, fail = { .deed = FAIL };
@@ -344,6 +385,7 @@ static void what_is_not_kept(struct tap *t)
 static const struct tap_case cases[] = {
     { "what a program wrote it does not ask for", own_rows },
     { "what others wrote since is found out by the commit", others_write },
+    { "what is not kept for a while is a hint", hints },
     { "answers that write nothing are confirmed", answers_are_confirmed },
     { "rows that are gone do not come back", removed_rows },
     { "another era of the server begins with nothing", another_era },
