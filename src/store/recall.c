@@ -193,27 +193,45 @@ static bool make_sets(struct recall *r)
     return r->sets != NULL;
 }
 
-void recall_put(struct recall *r, const struct row_ref *ref, const struct value *v,
-                int64_t ver, uint64_t era)
+/* With the mutex held.  Takes `e`, and gives back what is to be freed. */
+static struct recalled *put(struct recall *r, const struct recall_news *n,
+                            struct recalled *e, uint64_t era)
 {
-    struct recalled *e = has_counters(ref->type) ? NULL : make(ref, v);
-
-    pthread_mutex_lock(&r->mutex);
-    struct recalled **at = make_sets(r) ? find(r, ref) : NULL;
+    struct recalled **at = find(r, &n->ref), *was = NULL;
     unsigned distrust = at && (*at)->distrust > 0 ? --(*at)->distrust : 0; /* R3 */
+
     /* Two commits of one row may be told here in either order: the later version stays. */
-    bool older = at && (*at)->is_row && (*at)->era == era && (*at)->ver > ver;
-    if (at && !older && (e || distrust == 0))
-        free(take_out(r, ref, at));
-    if (e && r->sets && !older) {
-        e->ver = ver;
+    if (at && (*at)->is_row && (*at)->era == era && (*at)->ver > n->ver)
+        return e;
+    if (at && (e || distrust == 0))
+        was = take_out(r, &n->ref, at);
+    if (e) {
+        e->ver = n->ver;
         e->era = era;
         e->distrust = distrust;
-        put_first(r, ref, e);
-        e = NULL;
+        put_first(r, &n->ref, e);
     }
-    pthread_mutex_unlock(&r->mutex);
-    free(e);
+    return was;
+}
+
+void recall_put(struct recall *r, const struct recall_news *news, size_t n,
+                uint64_t era)
+{
+    struct recalled *made[64];
+
+    for (size_t first = 0; first < n; first += COUNT_OF(made)) {
+        size_t some = n - first < COUNT_OF(made) ? n - first : COUNT_OF(made);
+        for (size_t i = 0; i < some; i++) {
+            const struct row_ref *ref = &news[first + i].ref;
+            made[i] = has_counters(ref->type) ? NULL : make(ref, news[first + i].v);
+        }
+        pthread_mutex_lock(&r->mutex);
+        for (size_t i = 0; i < some && make_sets(r); i++)
+            made[i] = put(r, &news[first + i], made[i], era);
+        pthread_mutex_unlock(&r->mutex);
+        for (size_t i = 0; i < some; i++)
+            free(made[i]);
+    }
 }
 
 void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain)

@@ -50,9 +50,16 @@ const struct row *recall_get(struct recall *r, const struct row_ref *ref, uint64
 const struct row *recall_hint(struct recall *r, const struct row_ref *ref, uint64_t era,
                               struct belay_arena *a);
 
-/* Keeps the values of a row under a version. */
-void recall_put(struct recall *r, const struct row_ref *ref, const struct value *v,
-                int64_t ver, uint64_t era);
+/* A row with its values under a version. */
+struct recall_news {
+    struct row_ref ref;
+    const struct value *v;
+    int64_t ver;
+};
+
+/* Keeps them. */
+void recall_put(struct recall *r, const struct recall_news *news, size_t n,
+                uint64_t era);
 
 /* It no longer stands.  in_vain: that was found out by recalling it. */
 void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain);

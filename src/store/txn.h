@@ -71,6 +71,9 @@ struct row_want {
 MUST_USE belay_rc txn_get_many(struct txn *t, const struct row_want *wants, size_t n,
                                const struct row **out);
 
+/* This program hardly needs the row again, which the body has read: it is not kept. */
+void txn_spent(struct txn *t, const struct row_type *type, const struct value *key);
+
 /* How the row was when this program last knew it, or NULL.  Not guarded, perhaps long since
  * changed: for where to begin to look. */
 MUST_USE belay_rc txn_hint(struct txn *t, const struct row_type *type,

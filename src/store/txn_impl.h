@@ -78,6 +78,7 @@ struct txn_row {
     enum row_state state;
     bool assumed; /* absent, without having looked */
     bool recalled;
+    bool spent; /* nobody is expected to ask for it again: it is not kept */
     uint64_t changed;
     const struct value *initial; /* ROW_INSERTED: as inserted, for its counters */
 };

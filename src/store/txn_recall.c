@@ -61,34 +61,54 @@ belay_rc txn_expect_none(struct txn *t, const struct row_type *type,
     return take_for_granted(t, &ref, NULL) ? BELAY_OK : t->failed;
 }
 
-static void learn_row(struct txn *t, const struct txn_row *r, uint64_t era)
+void txn_spent(struct txn *t, const struct row_type *type, const struct value *key)
 {
-    struct recall *recall = &t->space->recall;
+    struct row_ref ref;
+    struct txn_row *r =
+        may_recall(t) && row_ref_make(&ref, type, key, t->arena, NULL) == BELAY_OK
+            ? txn_find_row(t, &ref)
+            : NULL;
+
+    if (r)
+        r->spent = true;
+}
+
+/* What is worth keeping of a row; false: nothing. */
+static bool news_of(struct txn *t, const struct txn_row *r, struct recall_news *out)
+{
+    bool alone = r->ref.type->n_key == 0;
 
     switch (r->state) {
     case ROW_CHANGED:
-        recall_put(recall, &r->ref, r->cur->v, r->base->ver + 1, era);
-        return;
+        if (r->spent)
+            break;
+        *out = (struct recall_news){ r->ref, r->cur->v, r->base->ver + 1 };
+        return true;
     case ROW_KEPT: /* one that everybody guards and hardly anybody changes */
-        if (r->ref.type->n_key == 0 && r->base && !r->recalled)
-            recall_put(recall, &r->ref, r->base->v, r->base->ver, era);
-        return;
+        *out = (struct recall_news){ r->ref, NULL, 0 };
+        if (alone && r->base && !r->recalled)
+            *out = (struct recall_news){ r->ref, r->base->v, r->base->ver };
+        return out->v != NULL;
     case ROW_DELETED:
-        recall_drop(recall, &r->ref, false);
-        return;
-    case ROW_INSERTED: /* below: its version is in the plan */
-        return;
+        break;
+    case ROW_INSERTED: /* its version is in the plan: learn_inserted */
+        return false;
     }
+    recall_drop(&t->space->recall, &r->ref, false);
+    return false;
 }
 
 /* New rows of a small plan.  Those of a large one are most often found again by a scan. */
-static void learn_inserted(struct txn *t, uint64_t era)
+static size_t learn_inserted(const struct txn *t, struct recall_news *out)
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < t->plan.n_effects && t->rows.n <= SMALL_PLAN; i++) {
         const struct effect *e = &t->plan.effects[i];
         if (e->kind == EFFECT_INSERT)
-            recall_put(&t->space->recall, &e->row.ref, e->row.v, e->row.ver, era);
+            out[n++] = (struct recall_news){ e->row.ref, e->row.v, e->row.ver };
     }
+    return n;
 }
 
 void txn_learn(struct txn *t, bool known)
@@ -96,15 +116,21 @@ void txn_learn(struct txn *t, bool known)
     if (!may_recall(t))
         return;
     uint64_t era = known ? driver_era(t->driver, t->attempt) : 0;
+    struct recall_news *news =
+        era ? arena_alloc(t->arena, t->rows.n * sizeof(*news)) : NULL;
+    size_t n = 0;
+
     for (struct entry *e = t->rows.first; e; e = e->next) {
         const struct txn_row *r = (const struct txn_row *)e;
-        if (era)
-            learn_row(t, r, era);
-        else if (r->state != ROW_KEPT) /* R1 */
+        if (news)
+            n += news_of(t, r, &news[n]);
+        else if (r->state != ROW_KEPT) /* R1, or no memory */
             recall_drop(&t->space->recall, &r->ref, false);
     }
-    if (era)
-        learn_inserted(t, era);
+    if (news) {
+        n += learn_inserted(t, &news[n]);
+        recall_put(&t->space->recall, news, n, era);
+    }
 }
 
 void txn_unlearn(struct txn *t, size_t failed)

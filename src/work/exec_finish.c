@@ -212,6 +212,10 @@ belay_rc exec_finish(struct txn *t, struct exec *e, const struct exec_ending *ho
                           how->failure_class, how->message);
     if (rc == BELAY_OK)
         rc = exec_write(t, e, how->now_ms);
+    if (rc == BELAY_OK && vector_is_terminal(&e->vector)) {
+        const struct value key = value_text(e->id);
+        txn_spent(t, &row_execution, &key);
+    }
     if (rc == BELAY_OK && says_something(how))
         rc = write_end(t, e, how);
     if (rc == BELAY_OK)

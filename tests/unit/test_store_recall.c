@@ -72,7 +72,7 @@ static void lab_close(struct lab *l)
 
 /* --- bodies --- */
 
-enum deed { ADD_ONE, LOOK, REMOVE, FAIL };
+enum deed { ADD_ONE, LOOK, REMOVE, FAIL, ADD_LAST };
 
 struct job {
     enum deed deed;
@@ -114,7 +114,10 @@ static belay_rc body(struct txn *t, void *arg)
         return txn_fail(t, BELAY_WRONG_STATE, "", "n is %lld", (long long)j->n);
     if (j->deed == REMOVE)
         return row ? txn_delete(t, &row_part, part_key) : BELAY_OK;
-    return change(t, j, row);
+    rc = change(t, j, row);
+    if (j->deed == ADD_LAST)
+        txn_spent(t, &row_part, part_key);
+    return rc;
 }
 
 /* Runs it, and says what it took. */
@@ -225,6 +228,20 @@ static void hints(struct tap *t)
     lab_close(&l);
 }
 
+static void spent_rows(struct tap *t)
+{
+    struct job last = { .deed = ADD_LAST };
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        begin(&l);
+        TAP_EQ(t, act(&l, HERE, &last, BELAY_OK).reads, 0);
+        TAP_EQ(t, add_one(&l, HERE).reads, 1);
+        TAP_EQ(t, add_one(&l, HERE).reads, 0);
+    }
+    lab_close(&l);
+}
+
 static void answers_are_confirmed(struct tap *t)
 {
     struct job look = { .deed = LOOK }, fail = { .deed = FAIL };
@@ -329,6 +346,14 @@ static bool make_ref(struct row_ref *out, struct belay_arena *a, int64_t no)
     return row_ref_make(out, &row_part, key, a, NULL) == BELAY_OK;
 }
 
+static void keep(struct recall *r, const struct row_ref *ref, const struct value *v,
+                 int64_t ver)
+{
+    const struct recall_news news = { *ref, v, ver };
+
+    recall_put(r, &news, 1, 1);
+}
+
 static void is_bounded(struct tap *t)
 {
     enum { MANY = 3 * RECALL_SETS * RECALL_WAYS };
@@ -342,7 +367,7 @@ static void is_bounded(struct tap *t)
         struct row_ref ref;
         if (!TAP_OK(t, make_ref(&ref, &arena, i)))
             break;
-        recall_put(&r, &ref, v, i + 1, 1);
+        keep(&r, &ref, v, i + 1);
         const struct row *row = recall_get(&r, &ref, 1, &arena);
         TAP_OK(t, row && row->ver == i + 1 && row_i64(row, PART_N, 0) == -i);
     }
@@ -370,14 +395,14 @@ static void what_is_not_kept(struct tap *t)
     if (!TAP_OK(t, make_ref(&part, &arena, 1)) ||
         !TAP_EQ(t, row_ref_make(&thing, &row_thing, counted, &arena, NULL), 0))
         return;
-    recall_put(&r, &thing, counted, 1, 1); /* counters change without a version */
+    keep(&r, &thing, counted, 1); /* counters change without a version */
     TAP_OK(t, !recall_get(&r, &thing, 1, &arena));
-    recall_put(&r, &part, v, 9, 1);
-    recall_put(&r, &part, v, 8, 1); /* told later, done before */
+    keep(&r, &part, v, 9);
+    keep(&r, &part, v, 8); /* told later, done before */
     const struct row *row = recall_get(&r, &part, 1, &arena);
     TAP_EQ(t, row ? row->ver : 0, 9);
     v[PART_OWNER] = value_text(bytes_of(large, sizeof(large)));
-    recall_put(&r, &part, v, 10, 1); /* too large: and what was before it is gone */
+    keep(&r, &part, v, 10); /* too large: and what was before it is gone */
     TAP_OK(t, !recall_get(&r, &part, 1, &arena));
     recall_release(&r);
 }
@@ -386,6 +411,7 @@ static const struct tap_case cases[] = {
     { "what a program wrote it does not ask for", own_rows },
     { "what others wrote since is found out by the commit", others_write },
     { "what is not kept for a while is a hint", hints },
+    { "a row that nobody needs again is not kept", spent_rows },
     { "answers that write nothing are confirmed", answers_are_confirmed },
     { "rows that are gone do not come back", removed_rows },
     { "another era of the server begins with nothing", another_era },
