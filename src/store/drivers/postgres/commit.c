@@ -8,6 +8,7 @@ struct commit {
     struct pg_store *s;
     struct pg_pipe pipe;
     const struct plan *plan;
+    const struct pg_picks *picks;
     struct plan_result *result;
     struct pg_call **calls; /* by effect: the statement whose answer is the effect's */
     struct pg_call *end;    /* COMMIT; NULL: there is none */
@@ -30,7 +31,8 @@ static belay_rc fill(struct commit *c, bool in_txn, struct belay_error *err)
         (void)add_text(c, "BEGIN ISOLATION LEVEL READ COMMITTED");
     rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, &added, err);
     if (rc == BELAY_OK && added == PG_ADDED_ROWS)
-        rc = pg_add_rest(c->s, &c->pipe, c->plan, c->calls, err);
+        rc = pg_add_rest(c->s, &c->pipe, c->plan, in_txn ? c->picks : NULL, c->calls,
+                         err);
     if (rc)
         return rc;
     c->result->told = pg_add_notice(c->s, &c->pipe, c->plan);
@@ -157,7 +159,9 @@ belay_rc pg_commit_alone(struct pg_store *s, struct pg_attempt *at,
                          struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    struct commit c = { .s = s, .plan = plan, .result = result };
+    struct commit c = {
+        .s = s, .plan = plan, .picks = at->conn ? at->picks : NULL, .result = result
+    };
     belay_rc rc = at->conn ? BELAY_OK : pg_take(s, &at->conn, err);
 
     at->lost = rc != BELAY_OK;

@@ -10,6 +10,8 @@ struct rest {
     struct pg_store *s;
     struct pg_pipe *p;
     const struct plan *plan;
+    const struct pg_picks *picks;
+    bool *gone;    /* by effect: a removal that is done; NULL: none is */
     bool together; /* log entries: nothing is trimmed, so they are looked at as they are
                       written, in any order */
 };
@@ -34,7 +36,7 @@ static struct pg_call *add_rank_call(const struct rest *r, enum effect_kind kind
     }
     for (size_t i = 0; i < most; i++) {
         const struct effect *e = &r->plan->effects[i];
-        if (e->kind != kind)
+        if (e->kind != kind || (r->gone && r->gone[i]))
             continue;
         v[n] = value_text(e->rank.index);
         v[most + n] = value_text(e->rank.member);
@@ -62,7 +64,7 @@ static size_t count_kind(const struct rest *r, enum effect_kind kind,
     size_t n = 0;
 
     for (size_t i = 0; i < r->plan->n_effects; i++) {
-        if (r->plan->effects[i].kind == kind) {
+        if (r->plan->effects[i].kind == kind && !(r->gone && r->gone[i])) {
             *only = &r->plan->effects[i];
             n++;
         }
@@ -107,6 +109,51 @@ static void find_members(const struct rest *r, const char *rank, struct buf *out
                " x WHERE x.ns = $1 AND x.idx = u.idx AND x.rank = %s AND x.member ="
                " u.member LIMIT 1) t",
                rank);
+}
+
+/* Where a member lies that is to be removed, if the transaction has picked it. */
+static const struct pg_pick *pick_of(const struct pg_picks *picks,
+                                     const struct effect *e)
+{
+    for (; picks; picks = picks->next) {
+        for (size_t i = 0; i < picks->n; i++) {
+            const struct pg_pick *p = &picks->pick[i];
+            if (p->rank == e->rank.old_rank && bytes_eq(p->member, e->rank.member) &&
+                bytes_eq(p->index, e->rank.index))
+                return p;
+        }
+    }
+    return NULL;
+}
+
+/* What was picked is removed where it lies, without looking for it. */
+static void add_picked_removes(struct rest *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t n = 0, most = r->plan->n_effects;
+    struct value *v = r->picks ? arena_zalloc(r->p->arena, most, sizeof(*v)) : NULL;
+
+    r->gone = v ? arena_zalloc(r->p->arena, most, sizeof(*r->gone)) : NULL;
+    for (size_t i = 0; i < most && r->gone; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        const struct pg_pick *p =
+            e->kind == EFFECT_RANK_REMOVE ? pick_of(r->picks, e) : NULL;
+        if (!p)
+            continue;
+        v[n++] = value_bytes(bytes_of(p->tid, PG_TID_LEN));
+        r->gone[i] = true;
+    }
+    if (n == 0)
+        return;
+    buf_append_str(&text, "WITH d AS (DELETE FROM ");
+    pg_table(r->s, "rank", &text);
+    buf_printf(&text,
+               " WHERE ctid = ANY ($1::tid[]) RETURNING 1) SELECT"
+               " \"%s\".belay1_refuse((SELECT count(*) FROM d) <> $2::int8)",
+               r->s->schema);
+    struct pg_call *c = add_text(r, &text, 2);
+    pg_arg_places(r->p, c, v, n);
+    pg_arg_i64(r->p, c, (int64_t)n);
 }
 
 static void add_rank_removes(const struct rest *r)
@@ -503,12 +550,14 @@ static void add_ordered(const struct rest *r, struct pg_call **calls)
 }
 
 belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
-                     struct pg_call **calls, struct belay_error *err)
+                     const struct pg_picks *picks, struct pg_call **calls,
+                     struct belay_error *err)
 {
-    struct rest r = { .s = s, .p = p, .plan = plan };
+    struct rest r = { .s = s, .p = p, .plan = plan, .picks = picks };
     const struct effect *any = NULL;
 
     r.together = count_kind(&r, EFFECT_LOG_TRIM, &any) == 0;
+    add_picked_removes(&r);
     add_rank_removes(&r);
     add_rank_moves(&r);
     add_rank_adds(&r);

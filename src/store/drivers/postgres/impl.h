@@ -141,10 +141,25 @@ struct pg_store {
     struct pg_listener *listener;
 };
 
+/* Where a member lies that the attempt's transaction has locked: nobody moves it, so it need
+ * not be looked for again to be removed.  In the memory of the answers. */
+#define PG_TID_LEN 6
+struct pg_pick {
+    struct bytes index, member;
+    int64_t rank;
+    uint8_t tid[PG_TID_LEN]; /* as the server writes it */
+};
+struct pg_picks {
+    const struct pg_picks *next; /* those of another question */
+    size_t n;
+    struct pg_pick pick[];
+};
+
 struct pg_attempt {
     struct bytes ns;
-    uint64_t generation;  /* as it began */
-    struct pg_conn *conn; /* NULL: none was needed yet, or it was given back */
+    const struct pg_picks *picks; /* of its connection's open transaction */
+    uint64_t generation;          /* as it began */
+    struct pg_conn *conn;         /* NULL: none was needed yet, or it was given back */
     bool lost; /* the last thing asked for had no answer: there was no server */
 };
 
@@ -203,6 +218,9 @@ void pg_arg_value(struct pg_pipe *p, struct pg_call *c, const struct value *v);
 /* An array of a kind; VALUE_NULL elements are NULL. */
 void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
                   const struct value *v, size_t n);
+/* Where rows lie: values of PG_TID_LEN bytes. */
+void pg_arg_places(struct pg_pipe *p, struct pg_call *c, const struct value *v,
+                   size_t n);
 /* ns, then the key parts. */
 void pg_arg_key(struct pg_pipe *p, struct pg_call *c, struct bytes ns,
                 const struct row_ref *ref);
@@ -360,10 +378,10 @@ enum pg_added {
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
                               const struct plan *plan, bool holds, enum pg_added *added,
                               struct belay_error *err);
-/* Ranks, logs, counters, feeds, chunks. */
+/* Ranks, logs, counters, feeds, chunks.  picks: of the transaction in which that is done. */
 MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,
-                              const struct plan *plan, struct pg_call **calls,
-                              struct belay_error *err);
+                              const struct plan *plan, const struct pg_picks *picks,
+                              struct pg_call **calls, struct belay_error *err);
 
 /* --- walk.c, care.c, doctor.c --- */
 

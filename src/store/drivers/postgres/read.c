@@ -335,7 +335,7 @@ static belay_rc try_read(struct pg_store *s, struct pg_attempt *at, struct read 
                          struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena own = { .first = NULL };
-    struct asking q = { .s = s, .ns = at->ns, .reads = reads, .n_reads = n };
+    struct asking q = { .s = s, .at = at, .ns = at->ns, .reads = reads, .n_reads = n };
 
     pg_pipe_init(&q.pipe, &own);
     q.arenas = arenas;

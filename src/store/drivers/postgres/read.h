@@ -13,6 +13,7 @@ struct asked {
 
 struct asking {
     struct pg_store *s;
+    struct pg_attempt *at;
     struct pg_pipe pipe;
     struct bytes ns;
     struct read *reads;

@@ -6,7 +6,8 @@
 /* The members of each index, at most `limit`, from the cursor on.
  * $1 ns, $2 indexes, $3 min, $4 max, $5 limit, $6 rank, $7 member, $8 index. */
 static void rank_source(const struct pg_store *s, const struct scan *scan,
-                        const char *limit, const char *lock, struct buf *out)
+                        const char *more, const char *limit, const char *lock,
+                        struct buf *out)
 {
     const char *order = scan->descending ? "DESC" : "ASC";
     const char *cmp = scan->descending ? "<" : ">";
@@ -15,7 +16,7 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
     if (!one)
         buf_append_str(out, "SELECT r.idx, r.rank, r.member FROM unnest($2::text[]) AS"
                             " i(idx) CROSS JOIN LATERAL (");
-    buf_append_str(out, "SELECT x.idx, x.rank, x.member FROM ");
+    buf_printf(out, "SELECT x.idx, x.rank, x.member%s FROM ", more);
     pg_table(s, "rank", out);
     buf_printf(out,
                " x WHERE x.ns = $1 AND x.idx = %s AND x.rank >= $3::int8"
@@ -37,11 +38,12 @@ static void pick_source(const struct pg_store *s, const struct scan *scan,
                         const char *order, struct buf *out)
 {
     if (scan->n_indexes == 1) {
-        rank_source(s, scan, "$5::int8", " FOR UPDATE SKIP LOCKED", out);
+        rank_source(s, scan, ", x.ctid AS tid", "$5::int8", " FOR UPDATE SKIP LOCKED",
+                    out);
         return;
     }
     buf_append_str(out, "SELECT y.idx, y.rank, y.member FROM (");
-    rank_source(s, scan, "4 * $5::int8 + 64", "", out);
+    rank_source(s, scan, "", "4 * $5::int8 + 64", "", out);
     buf_append_str(out, ") c JOIN ");
     pg_table(s, "rank", out);
     buf_printf(out,
@@ -111,7 +113,7 @@ static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan
     if (hold)
         pick_source(s, scan, order, &text);
     else
-        rank_source(s, scan, "$5::int8", "", &text);
+        rank_source(s, scan, "", "$5::int8", "", &text);
     buf_append_char(&text, ')');
     if (!one)
         buf_printf(&text,
@@ -119,7 +121,7 @@ static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan
                    " member %s, idx %s LIMIT $5::int8)",
                    order, order, order);
     rank_columns(scan, " SELECT 1::int8", &text);
-    buf_append_str(&text, " FROM p");
+    buf_append_str(&text, hold && one ? ", p.tid FROM p" : " FROM p");
     rank_fetches(s, scan, &next, &text);
     if (!one) /* sorting whole rows costs a tenth of finding them: take_scan looks */
         buf_printf(&text, " ORDER BY p.rank %s, p.member %s, p.idx %s", order, order,
@@ -315,13 +317,40 @@ static void put_in_order(const struct scan *scan, struct hits *hits)
     }
 }
 
+/* Where the members lie that are locked from now on, in the last column.  Without memory for
+ * that they are looked for again. */
+static void remember_picks(struct asking *q, const struct read *read, const PGresult *r,
+                           int first, struct belay_arena *a)
+{
+    const struct hits *hits = &read->rank.out;
+    struct pg_picks *picks =
+        arena_alloc(a, sizeof(*picks) + hits->n * sizeof(*picks->pick));
+    int last = PQnfields(r) - 1;
+
+    if (!picks)
+        return;
+    *picks = (struct pg_picks){ .next = q->at->picks };
+    for (size_t i = 0; i < hits->n; i++) {
+        int line = first + (int)i;
+        struct pg_pick *p = &picks->pick[picks->n];
+        if (PQgetlength(r, line, last) != PG_TID_LEN)
+            continue;
+        *p = (struct pg_pick){
+            hits->hit[i].index, hits->hit[i].member, hits->hit[i].rank, { 0 }
+        };
+        memcpy(p->tid, PQgetvalue(r, line, last), PG_TID_LEN);
+        picks->n++;
+    }
+    q->at->picks = picks;
+}
+
 /* The lines of question `at`, from line *i on. */
 static bool take_scan(struct asking *q, const PGresult *r, size_t at, int64_t ordinal,
                       int *i)
 {
     struct read *read = &q->reads[at];
     struct belay_arena *a = q->arenas[at];
-    int end = *i, n = PQntuples(r);
+    int first = *i, end = first, n = PQntuples(r);
 
     while (end < n && pg_i64(r, end, 0) == ordinal)
         end++;
@@ -335,6 +364,8 @@ static bool take_scan(struct asking *q, const PGresult *r, size_t at, int64_t or
                       a))
             return false;
     }
+    if (read->rank.hold && read->rank.scan->n_indexes == 1)
+        remember_picks(q, read, r, first, a);
     put_in_order(read->rank.scan, &read->rank.out);
     return true;
 }

@@ -3,7 +3,7 @@
 #include "store/drivers/postgres/impl.h"
 
 /* Types of the server, as they are known to every client. */
-enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25 };
+enum { OID_BYTEA = 17, OID_INT8 = 20, OID_TEXT = 25, OID_TID = 27 };
 
 /* --- calls --- */
 
@@ -161,8 +161,8 @@ static uint8_t *put_element(uint8_t *at, const struct value *v)
 }
 
 /* One dimension: count, flags, element type, length, lower bound, elements. */
-void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
-                  const struct value *v, size_t n)
+static void arg_array(struct pg_pipe *p, struct pg_call *c, uint32_t element,
+                      const struct value *v, size_t n)
 {
     size_t len = 5 * sizeof(uint32_t);
     bool nulls = false;
@@ -178,7 +178,7 @@ void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
         return;
     at = put_u32(at, n > 0);
     at = put_u32(at, nulls);
-    at = put_u32(at, element_oid(kind));
+    at = put_u32(at, element);
     if (n > 0) {
         at = put_u32(at, (uint32_t)n);
         at = put_u32(at, 1);
@@ -186,6 +186,18 @@ void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
     for (size_t i = 0; i < n; i++)
         at = put_element(at, &v[i]);
     put_arg(p, c, start, (size_t)(at - start));
+}
+
+void pg_arg_array(struct pg_pipe *p, struct pg_call *c, enum value_kind kind,
+                  const struct value *v, size_t n)
+{
+    arg_array(p, c, element_oid(kind), v, n);
+}
+
+void pg_arg_places(struct pg_pipe *p, struct pg_call *c, const struct value *v,
+                   size_t n)
+{
+    arg_array(p, c, OID_TID, v, n);
 }
 
 /* --- results --- */
