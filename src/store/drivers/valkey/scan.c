@@ -124,7 +124,7 @@ void vk_ask_scan(struct vk_layout *keys, struct vk_request *r, const struct read
     vk_add(&head, bytes_of(packed, HEAD_LEN));
     struct vk_args *const lists[] = { &head, &body, &own };
     vk_fcall(r, q->rank.hold ? "FCALL" : "FCALL_RO",
-             q->rank.hold ? "belay1_pick" : "belay1_scan", keys->base, lists,
+             q->rank.hold ? "belay2_pick" : "belay2_scan", keys->base, lists,
              COUNT_OF(lists));
 }
 

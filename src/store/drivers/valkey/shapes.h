@@ -153,17 +153,20 @@ struct vk_tail {
     int64_t last;   /* the plan's own */
 };
 
+#define VK_GUARD_CLASSES 4 /* by what they go along with: plan_args.c */
+
 struct vk_plan {
     struct vk_store *s;
     const struct plan *plan;
     struct vk_layout keys;
     struct belay_arena *arena;
     size_t *order; /* guards, as the function counts them */
-    struct vk_args head, puts, row_keys, row_vers;
+    struct vk_args head, row_keys, row_vers, puts;
     struct vk_args rest_head, nulls, indexes, streams, entries, counters, feeds, chunks;
-    struct vk_args holds;
-    size_t n_puts, n_deletes, n_nulls, n_groups, n_tails, n_entries, n_counters,
-        n_feeds, n_chunks, n_holds;
+    struct vk_args holds, wake;
+    size_t n_of[VK_GUARD_CLASSES]; /* guards */
+    size_t n_nulls, n_groups, n_tails, n_entries, n_counters, n_feeds, n_chunks,
+        n_holds;
     struct vk_names rows, names;
     struct vk_group *groups, **groups_end;
     struct vk_spot *spots; /* by effect; NULL: no rank effects */
