@@ -673,7 +673,33 @@ local function fetch(args, i, n_fetch, member, out, n)
   return n + n_fetch
 end
 
--- Own holds of the attempt: by number of the index, the members.
+-- A scan of one index from one end of its range, holding nothing: one question.
+local function scan_one(args, at, limit, descending, n_fetch)
+  local key = args[at + 3 + 2 * n_fetch]
+  local got = first_of(key, args[at + 1], args[at + 2], descending == 1, limit)
+  if #got == 0 then
+    return got
+  end
+  local out, n = {}, 0
+  for k = 1, #got, 2 do
+    out[n + 1], out[n + 2], out[n + 3] = 1, got[k], got[k + 1]
+    n = fetch(args, at + 3, n_fetch, got[k], out, n + 3)
+  end
+  return out
+end
+
+-- The server's time, in ms.  Holds are for speed only: they are not worth a line of the log,
+-- and its sync.
+local function time_of(here)
+  if not here.now then
+    redis.set_repl(redis.REPL_NONE)
+    local time = call('TIME')
+    here.now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+  end
+  return here.now
+end
+
+-- Own holds of the attempt: by number of the index, the members; and where they end.
 local function own_holds(args, i, n)
   local own = {}
   for _ = 1, n do
@@ -687,57 +713,34 @@ local function own_holds(args, i, n)
   return own, i
 end
 
-local function read_scan(base, args, n_index, limit, descending, has_after, n_fetch, n_own)
-  local s = { base = base, descending = descending == 1, fetches = 4 }
-  s.min, s.max = args[2], args[3]
-  if has_after == 1 then
-    s.after_rank, s.after_member, s.after_key = args[4], args[5], args[6]
-    s.fetches = 7
+-- One scan, whose head is args[at]; `here` is what the scans of a call share.  Returns the
+-- hits, one behind the other: number of the index, member, rank, rows; and where the next
+-- scan begins.
+local function scan(here, args, at)
+  local n_index, limit, descending, has_after, n_fetch, hold_ms, n_own =
+    number('>I4I4BBBI4I4', args[at])
+  local fetches = has_after == 1 and at + 6 or at + 3
+  local indexes_at = fetches + 2 * n_fetch
+  local next_at = indexes_at + n_index
+  if n_index == 1 and hold_ms == 0 and has_after == 0 then
+    return scan_one(args, at, limit, descending, n_fetch), next_at
   end
-  s.indexes = s.fetches + 2 * n_fetch
-  s.own = n_own > 0 and own_holds(args, s.indexes + n_index, n_own) or {}
+  local s = { base = here.base, descending = descending == 1 }
+  s.min, s.max = args[at + 1], args[at + 2]
+  if has_after == 1 then
+    s.after_rank, s.after_member, s.after_key = args[at + 3], args[at + 4], args[at + 5]
+  end
+  s.own, next_at = own_holds(args, next_at, n_own)
   s.step = n_index == 1 and limit or 64
   s.step = s.step < limit and s.step or limit
   s.step = s.step < 1000 and s.step or 1000
-  return s
-end
-
--- A scan of one index from one end of its range, holding nothing: one question.
-local function scan_one(args, limit, descending, n_fetch)
-  local got = first_of(args[4 + 2 * n_fetch], args[2], args[3], descending == 1, limit)
-  if #got == 0 then
-    return got
-  end
-  local out, n = {}, 0
-  for k = 1, #got, 2 do
-    out[n + 1], out[n + 2], out[n + 3] = 1, got[k], got[k + 1]
-    n = fetch(args, 4, n_fetch, got[k], out, n + 3)
-  end
-  return out
-end
-
--- Hits, one behind the other: number of the index, member, rank, rows.
-local function scan(keys, args, holds)
-  if not call then
-    look_up()
-  end
-  local n_index, limit, descending, has_after, n_fetch, hold_ms, n_own =
-    number('>I4I4BBBI4I4', args[1])
-  if n_index == 1 and not holds and has_after == 0 then
-    return scan_one(args, limit, descending, n_fetch)
-  end
-  local s = read_scan(keys[1], args, n_index, limit, descending, has_after, n_fetch, n_own)
   local now, until_ms
-  if holds then
-    -- Holds are for speed only: they are not worth a line of the log, and its sync.
-    redis.set_repl(redis.REPL_NONE)
-    local time = call('TIME')
-    now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
-    now, until_ms = format('%.0f', now), format('%.0f', now + hold_ms)
+  if hold_ms > 0 then
+    now, until_ms = format('%.0f', time_of(here)), format('%.0f', time_of(here) + hold_ms)
   end
   local indexes = {}
   for k = 1, n_index do
-    indexes[k] = open_index(args[s.indexes + k - 1], k, s, now)
+    indexes[k] = open_index(args[indexes_at + k - 1], k, s, now)
   end
   local out, n = {}, 0
   for k = 1, limit do
@@ -747,8 +750,8 @@ local function scan(keys, args, holds)
     end
     local member = x.members[x.at]
     out[n + 1], out[n + 2], out[n + 3] = x.number, member, x.ranks[x.at]
-    n = fetch(args, s.fetches, n_fetch, member, out, n + 3)
-    if holds then
+    n = fetch(args, fetches, n_fetch, member, out, n + 3)
+    if now then
       x.taken[#x.taken + 1] = member
     end
     x.at = x.at + 1
@@ -756,8 +759,21 @@ local function scan(keys, args, holds)
       refill(x, s)
     end
   end
-  if holds then
+  if now then
     hold(indexes, n_index, until_ms)
+  end
+  return out, next_at
+end
+
+-- Scans, one behind the other: the hits of each.
+local function scan_all(keys, args)
+  if not call then
+    look_up()
+  end
+  local here, out, at, n = { base = keys[1] }, {}, 1, 0
+  while args[at] do
+    n = n + 1
+    out[n], at = scan(here, args, at)
   end
   return out
 end
@@ -765,11 +781,7 @@ end
 redis.register_function('belay2_commit', commit)
 redis.register_function {
   function_name = 'belay2_scan',
-  callback = function(keys, args)
-    return scan(keys, args, false)
-  end,
+  callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay2_pick', function(keys, args)
-  return scan(keys, args, true)
-end)
+redis.register_function('belay2_pick', scan_all)
