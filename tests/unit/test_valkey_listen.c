@@ -112,6 +112,57 @@ static void not_twice(struct tap *t)
     close_two(&two);
 }
 
+/* A plan that puts a member into an index, or takes it out, with many topics. */
+static belay_rc commit_there(struct two *two, enum effect_kind kind, bool *told)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    static const struct plan_topic first = { .next = NULL,
+                                             .name = { (uint8_t *)"a", 1 } },
+                                   topic = { .next = &first,
+                                             .name = { (uint8_t *)"topic", 5 } },
+                                   last = { .next = &topic,
+                                            .name = { (uint8_t *)"topic", 5 } };
+    struct effect effect = { .kind = kind,
+                             .rank = { .index = bytes_str("i"),
+                                       .member = bytes_str("member"),
+                                       .rank = 1,
+                                       .old_rank = 1 } };
+    struct effect_result results[1] = { { .known = false } };
+    struct plan plan = { .id = 1,
+                         .ns = bytes_str("ns"),
+                         .effects = &effect,
+                         .n_effects = 1,
+                         .topics = &last };
+    struct plan_result result = { .effects = results };
+    void *attempt = arena_zalloc(&arena, 1, two->there->attempt_size);
+
+    if (!attempt || driver_begin(two->there, attempt, plan.ns, NULL))
+        return BELAY_NO_MEMORY;
+    belay_rc rc = driver_commit(two->there, attempt, &plan, &result, NULL);
+    driver_end(two->there, attempt);
+    *told = result.told;
+    return rc;
+}
+
+static void commits(struct tap *t)
+{
+    struct two two;
+    bool told = false;
+
+    if (!open_two(t, &two))
+        return;
+    (void)commit_there(&two, EFFECT_RANK_REMOVE, &told); /* of an earlier run */
+    (void)wait_here(&two, 100000);
+    TAP_EQ(t, commit_there(&two, EFFECT_RANK_ADD, &told), BELAY_OK);
+    TAP_OK(t, told);
+    TAP_EQ(t, wait_here(&two, LONG_US), BELAY_OK);
+    TAP_OK(t, commit_there(&two, EFFECT_RANK_ADD, &told) != BELAY_OK); /* it is there */
+    TAP_EQ(t, wait_here(&two, 100000), BELAY_TIMEOUT);
+    TAP_EQ(t, commit_there(&two, EFFECT_RANK_REMOVE, &told), BELAY_OK);
+    TAP_EQ(t, wait_here(&two, LONG_US), BELAY_OK);
+    close_two(&two);
+}
+
 static void last_words(struct tap *t)
 {
     struct two two;
@@ -200,6 +251,7 @@ static void doctor(struct tap *t)
 static const struct tap_case cases[] = {
     { "a wake-up reaches another process", wakes },
     { "a wake-up of one's own is not heard twice", not_twice },
+    { "a commit wakes by itself, all its topics, and only if it stands", commits },
     { "who wakes others and ends at once is heard", last_words },
     { "after a lost connection everybody looks, and is heard again", lost_connection },
     { "threads: many wake-ups at once", from_many },

@@ -154,6 +154,7 @@ static belay_rc conclude(struct vk_plan *p, const struct vk_reply *reply,
 
     if (reply->kind == VK_ERROR)
         return vk_reply_error(reply, "commit", err);
+    result->told = p->wake.n > 0;
     if (reply->kind == VK_INTEGER && reply->i == 0)
         return BELAY_OK;
     if (reply->kind == VK_INTEGER && reply->i > 0 &&

@@ -27,8 +27,8 @@
 #include "store/drivers/valkey.h"
 #include "store/server_time.h"
 
-/* The version that the names of the functions carry: belay1_commit ... */
-#define VK_WIRE 1
+/* The version that the names of the functions carry: belay2_commit ... */
+#define VK_WIRE 2
 
 /* --- request.c: commands and answers --- */
 
@@ -125,7 +125,7 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns); /* 0: not known yet
 
 /* --- library.c --- */
 
-/* library.lua, made at build time.  It begins with "#!lua name=belay1"; a line of its
+/* library.lua, made at build time.  It begins with "#!lua name=belay2"; a line of its
  * own, "-- revision N", has the number that grows with every change of the text: an older
  * program leaves a newer library alone. */
 extern const char vk_library_text[];
@@ -213,6 +213,10 @@ belay_rc vk_check(struct driver *d, finding_report *report, void *arg,
 belay_rc vk_doctor(struct driver *d, finding_report *report, void *arg,
                    struct belay_error *err);
 void vk_notify(struct driver *d, struct bytes ns, struct bytes topic);
+/* What tells other processes of a plan's topics, in the arena; false: nothing does. */
+MUST_USE bool vk_wake_up(const struct vk_store *s, const struct plan *plan,
+                         struct belay_arena *a, struct bytes *channel,
+                         struct bytes *message);
 
 MUST_USE belay_rc vk_listener_open(struct vk_store *s, struct belay_error *err);
 void vk_listener_close(struct vk_store *s);

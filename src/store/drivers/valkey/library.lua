@@ -1,8 +1,8 @@
-#!lua name=belay1
--- revision 2
+#!lua name=belay2
+-- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay1_commit), and parts of rank
--- indexes (belay1_scan; belay1_pick, which also holds what it finds).  commit.c and scan.c
+-- What the Valkey driver needs done at one moment: a plan (belay2_commit), and parts of rank
+-- indexes (belay2_scan; belay2_pick, which also holds what it finds).  commit.c and scan.c
 -- say what the arguments are; this file knows shapes and takes no decision.
 --
 -- A number in Lua is a double.  Versions are compared as text, ranks are within 2^53, and
@@ -80,20 +80,27 @@ local function scores_of(args, i, n_pairs, n_remove)
   return call('ZMSCORE', args[i], spread(members))
 end
 
+-- Whether a member stands at a rank; the same number may be written in two ways.
+local function stands_at(key, member, rank)
+  local score = call('ZSCORE', key, member)
+  return score and (score == rank or to_number(score) == to_number(rank))
+end
+
 -- Whether the members that enter an index are not there, and the others stand where the
--- plan says.
+-- plan says.  One alone is said in fewer words.
 local function check_index(args, i)
-  local n_add, n_move, n_remove = number('>HHH', args[i + 1])
+  local how = args[i + 1]
+  if how == 'r' then
+    return i + 4, stands_at(args[i], args[i + 3], args[i + 2])
+  elseif how == 'a' then
+    return i + 4, not call('ZSCORE', args[i], args[i + 3])
+  elseif how == 'm' then
+    return i + 5, stands_at(args[i], args[i + 4], args[i + 2])
+  end
+  local n_add, n_move, n_remove = number('>HHH', how)
   local n_pairs = n_add + n_move
   local n, ranks = n_pairs + n_remove, args[i + 2]
   local next_at = i + 3 + n + n_pairs
-  if n == 1 then
-    local score = call('ZSCORE', args[i], args[next_at - 1])
-    if n_add == 1 then
-      return next_at, not score
-    end
-    return next_at, score and (score == ranks or to_number(score) == to_number(ranks))
-  end
   local scores = scores_of(args, i, n_pairs, n_remove)
   for k = 1, n_add do
     if scores[k] then
@@ -131,9 +138,15 @@ end
 local function evidence(args, i, n_index, n_rest)
   local scores, tails = {}, {}
   for k = 1, n_index do
-    local n_add, n_move, n_remove = number('>HHH', args[i + 1])
-    scores[k] = scores_of(args, i, n_add + n_move, n_remove)
-    i = i + 3 + 2 * (n_add + n_move) + n_remove
+    local how = args[i + 1]
+    if #how == 1 then
+      i = i + (how == 'm' and 5 or 4)
+      scores[k] = { call('ZSCORE', args[i - (how == 'm' and 5 or 4)], args[i - 1]) }
+    else
+      local n_add, n_move, n_remove = number('>HHH', how)
+      scores[k] = scores_of(args, i, n_add + n_move, n_remove)
+      i = i + 3 + 2 * (n_add + n_move) + n_remove
+    end
   end
   if n_rest == 1 then
     for k = 1, (number('>I4', args[i])) do
@@ -184,6 +197,17 @@ end
 -- --- commit: what is written; nothing here can be refused ---
 
 local function write_index(args, i)
+  local how = args[i + 1]
+  if how == 'r' then
+    call('ZREM', args[i], args[i + 3])
+    return i + 4
+  elseif how == 'a' then
+    call('ZADD', args[i], args[i + 2], args[i + 3])
+    return i + 4
+  elseif how == 'm' then
+    call('ZADD', args[i], args[i + 3], args[i + 4])
+    return i + 5
+  end
   local n_add, n_move, n_remove = number('>HHH', args[i + 1])
   local first = i + 3 + 2 * (n_add + n_move)
   if n_remove > 0 then
@@ -268,8 +292,7 @@ local function write_rest(base, args, i, n, results)
 end
 
 -- A hold is for speed only: whatever is in its way, the plan stands.
-local function release(args, n)
-  local i = #args
+local function release(args, i, n)
   for _ = 1, n do
     local count = to_number(args[i])
     try('ZREM', spread(args, i - count - 1, i - 1))
@@ -304,73 +327,59 @@ local function check_rest(base, args, i)
   end
   if n.feed > 0 then -- they must be what they are taken for
     call('HLEN', base .. ':feeds')
-    call('HLEN', base .. ':trimmed')
     for k = 0, n.feed - 1 do
       call('XLEN', base .. ':f:' .. args[i + 2 + 4 * k])
+      if args[i + 1 + 4 * k] == 't' then
+        call('HLEN', base .. ':trimmed')
+      end
     end
   end
   return n, results, entries_at
 end
 
 -- Whether rows that nobody has yet are there: one question for many.
-local function are_there(keys, n)
-  for first = 1, n, 1000 do
-    local last = first + 999 < n and first + 999 or n
-    if call('EXISTS', spread(keys, first, last)) > 0 then
+local function are_there(args, n)
+  for first = 2, n + 1, 1000 do
+    local last = first + 999 < n + 1 and first + 999 or n + 1
+    if call('EXISTS', spread(args, first, last)) > 0 then
       return true
     end
   end
   return false
 end
 
--- The guards of puts, one after the other: where the puts end, and the first guard that
--- does not hold.
-local function find_failed_put(args, n)
-  local i = 2
-  for g = 1, n do
-    if (call('HGET', args[i], 'ver') or '0') ~= args[i + 1] then
-      return i, g
+-- The first guard that does not hold; nil: all of them do.  Keys begin at args[2], those of
+-- n_new rows that must not be there first, then `n` with the versions behind them.
+local function find_failed(args, n_new, n)
+  if n_new > 0 and are_there(args, n_new) then
+    for g = 1, n_new do
+      if call('HGET', args[1 + g], 'ver') then
+        return g
+      end
     end
-    i = i + 3 + args[i + 2]
   end
-  return i
-end
-
--- The same answer, sooner where all of them hold.
-local function check_puts(args, n)
-  local i, new, n_new, good = 2, {}, 0, true
-  for _ = 1, n do
-    if args[i + 1] == '0' then
-      n_new = n_new + 1
-      new[n_new] = args[i]
-    elseif call('HGET', args[i], 'ver') ~= args[i + 1] then
-      good = false
-      break
+  for i = n_new + 2, n_new + n + 1 do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n] then
+      return i - 1
     end
-    i = i + 3 + args[i + 2]
   end
-  if good and (n_new == 0 or not are_there(new, n_new)) then
-    return i
-  end
-  return find_failed_put(args, n)
+  return nil
 end
 
 -- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
 -- feeds.  g > 0: guard g does not hold.  { 'shapes' or 'counters', ... }: refused, and what
 -- is stored.
-local function run(base, args, n_put, n_delete, n_guard, n_null, n_index, n_rest)
-  local i, failed = check_puts(args, n_put)
+local function run(base, args, n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  local n_old = n_put - n_new + n_delete + n_guard
+  local failed = find_failed(args, n_new, n_old)
   if failed then
     return failed
   end
-  local n_keys, keys_at = n_delete + n_guard, i
-  for g = 1, n_keys do
-    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_keys] then
-      return n_put + g
-    end
-    i = i + 1
+  local deletes_at, puts_at = 2 + n_put, 2 + n_new + 2 * n_old
+  local i = puts_at
+  for _ = 1, n_put do
+    i = i + 1 + args[i]
   end
-  i = i + n_keys
   local nulls_at = i
   for _ = 1, n_null do
     i = i + 2 + args[i + 1]
@@ -390,15 +399,15 @@ local function run(base, args, n_put, n_delete, n_guard, n_null, n_index, n_rest
     end
   end
 
-  i = 2
-  for _ = 1, n_put do
-    local last = i + 2 + args[i + 2]
-    call('HSET', args[i], spread(args, i + 3, last))
+  i = puts_at
+  for g = 1, n_put do
+    local last = i + args[i]
+    call('HSET', args[1 + g], spread(args, i + 1, last))
     i = last + 1
   end
-  for first = keys_at, keys_at + n_delete - 1, 1000 do
+  for first = deletes_at, deletes_at + n_delete - 1, 1000 do
     local last = first + 999
-    last = last < keys_at + n_delete and last or keys_at + n_delete - 1
+    last = last < deletes_at + n_delete and last or deletes_at + n_delete - 1
     call('UNLINK', spread(args, first, last))
   end
   i = nulls_at
@@ -423,11 +432,19 @@ local function commit(keys, args)
   if not call then
     look_up()
   end
-  local n_put, n_delete, n_guard, n_null, n_index, n_rest, n_hold =
-    number('>I4I4I4I4I4BI4', args[1])
-  local answer = run(keys[1], args, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  local n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest, n_hold, wakes =
+    number('>I4I4I4I4I4I4BI4B', args[1])
+  local answer =
+    run(keys[1], args, n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  local last = #args
+  if wakes == 1 then
+    last = last - 2
+    if answer == 0 or (type(answer) == 'table' and answer[1] == 'done') then
+      try('PUBLISH', args[last + 1], args[last + 2]) -- who may not goes without
+    end
+  end
   if n_hold > 0 then
-    release(args, n_hold)
+    release(args, last, n_hold)
   end
   return answer
 end
@@ -513,9 +530,34 @@ local function held(x, members)
   return ends
 end
 
--- The next members of an index, those that are held left out.
-local function refill(x, s)
+-- Takes a page of an index, those that are held left out.
+local function take(x, got)
+  local n = #got
   x.members, x.ranks, x.n, x.at = {}, {}, 0, 1
+  if n == 0 then
+    return
+  end
+  local members = {}
+  for k = 1, n, 2 do
+    members[(k + 1) / 2] = got[k]
+  end
+  local ends = held(x, members)
+  for k = 1, #members do
+    if not ends or not ends[k] then
+      x.n = x.n + 1
+      x.members[x.n] = members[k]
+      x.ranks[x.n] = got[2 * k]
+    end
+  end
+end
+
+-- The next members of an index.
+local function refill(x, s)
+  if not x.first then -- only the first page was asked for, by rank
+    x.first, x.last = limits(x.key, s)
+    x.first = x.first + x.step
+  end
+  x.n = 0
   while x.n == 0 and x.first <= x.last do
     local last = x.first + x.step - 1
     last = last < x.last and last or x.last
@@ -526,18 +568,31 @@ local function refill(x, s)
       got = call('ZRANGE', x.key, x.first, last, 'WITHSCORES')
     end
     x.first = last + 1
-    local members = {}
-    for k = 1, #got, 2 do
-      members[(k + 1) / 2] = got[k]
-    end
-    local ends = #members > 0 and held(x, members)
-    for k = 1, #members do
-      if not ends or not ends[k] then
-        x.n = x.n + 1
-        x.members[x.n] = members[k]
-        x.ranks[x.n] = got[2 * k]
-      end
-    end
+    take(x, got)
+  end
+end
+
+-- The first members of a range of ranks, as the server gives them.
+local function first_of(key, min, max, descending, limit)
+  if descending then
+    return call('ZRANGE', key, max, min, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES')
+  end
+  return call('ZRANGE', key, min, max, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+end
+
+-- The first page of an index.
+local function begin(x, s)
+  if s.after_key then
+    x.first, x.last = limits(x.key, s)
+    refill(x, s)
+    return
+  end
+  local got = first_of(x.key, s.min, s.max, s.descending, x.step)
+  take(x, got)
+  if #got < 2 * x.step then
+    x.first, x.last = 1, 0 -- there are no more
+  elseif x.n == 0 then
+    refill(x, s)
   end
 end
 
@@ -572,20 +627,19 @@ end
 -- An index, ready to give its members.  For a pick: lapsed holds are forgotten, what
 -- others hold is stepped over.
 local function open_index(key, number_of, s, now)
-  local x = { key = key, number = number_of, step = s.step }
-  x.first, x.last = limits(key, s)
+  local x = { key = key, number = number_of, step = s.step, n = 0 }
   if now then
     local hold_key = s.base .. ':h:' .. sub(key, #s.base + 4)
     x.taken, x.release = {}, hold_key
-    call('ZREMRANGEBYSCORE', hold_key, '-inf', now)
-    local n = call('ZCARD', hold_key)
-    if n > 0 then
+    if call('ZCARD', hold_key) > 0 then
+      call('ZREMRANGEBYSCORE', hold_key, '-inf', now)
+      local n = call('ZCARD', hold_key)
       x.hold_key = hold_key
       x.own = s.own[number_of] or {}
       x.step = x.step + n < 1000 and x.step + n or 1000
     end
   end
-  refill(x, s)
+  begin(x, s)
   return x
 end
 
@@ -605,19 +659,47 @@ local function hold(indexes, n, until_ms)
   end
 end
 
--- The rows that a member names.
-local function fetch(s, member, out, n)
-  for k = 1, s.n_fetch do
+-- The rows that a member names.  Of each fetch, args have what stands before the member in
+-- its key, and whether that is text.
+local function fetch(args, i, n_fetch, member, out, n)
+  for k = n + 1, n + n_fetch do
     local name = member
-    if s.texts[k] and find(member, '[%%:]') then
+    if args[i + 1] == 't' and find(member, '[%%:]') then
       name = gsub(gsub(member, '%%', '%%25'), ':', '%%3a')
     end
-    out[n + k] = call('HGETALL', s.fetch[k] .. name)
+    out[k] = call('HGETALL', args[i] .. name)
+    i = i + 2
   end
-  return n + s.n_fetch
+  return n + n_fetch
 end
 
--- Own holds of the attempt: by number of the index, the members.
+-- A scan of one index from one end of its range, holding nothing: one question.
+local function scan_one(args, at, limit, descending, n_fetch)
+  local key = args[at + 3 + 2 * n_fetch]
+  local got = first_of(key, args[at + 1], args[at + 2], descending == 1, limit)
+  if #got == 0 then
+    return got
+  end
+  local out, n = {}, 0
+  for k = 1, #got, 2 do
+    out[n + 1], out[n + 2], out[n + 3] = 1, got[k], got[k + 1]
+    n = fetch(args, at + 3, n_fetch, got[k], out, n + 3)
+  end
+  return out
+end
+
+-- The server's time, in ms.  Holds are for speed only: they are not worth a line of the log,
+-- and its sync.
+local function time_of(here)
+  if not here.now then
+    redis.set_repl(redis.REPL_NONE)
+    local time = call('TIME')
+    here.now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
+  end
+  return here.now
+end
+
+-- Own holds of the attempt: by number of the index, the members; and where they end.
 local function own_holds(args, i, n)
   local own = {}
   for _ = 1, n do
@@ -631,66 +713,34 @@ local function own_holds(args, i, n)
   return own, i
 end
 
-local function read_scan(keys, args)
-  local s = { base = keys[1] }
+-- One scan, whose head is args[at]; `here` is what the scans of a call share.  Returns the
+-- hits, one behind the other: number of the index, member, rank, rows; and where the next
+-- scan begins.
+local function scan(here, args, at)
   local n_index, limit, descending, has_after, n_fetch, hold_ms, n_own =
-    number('>I4I4BBBI4I4', args[1])
-  s.descending, s.n_fetch = descending == 1, n_fetch
-  s.min, s.max = args[2], args[3]
-  local i = 4
+    number('>I4I4BBBI4I4', args[at])
+  local fetches = has_after == 1 and at + 6 or at + 3
+  local indexes_at = fetches + 2 * n_fetch
+  local next_at = indexes_at + n_index
+  if n_index == 1 and hold_ms == 0 and has_after == 0 then
+    return scan_one(args, at, limit, descending, n_fetch), next_at
+  end
+  local s = { base = here.base, descending = descending == 1 }
+  s.min, s.max = args[at + 1], args[at + 2]
   if has_after == 1 then
-    s.after_rank, s.after_member, s.after_key = args[4], args[5], args[6]
-    i = 7
+    s.after_rank, s.after_member, s.after_key = args[at + 3], args[at + 4], args[at + 5]
   end
-  s.fetch, s.texts = {}, {}
-  for k = 1, n_fetch do
-    s.fetch[k], s.texts[k] = args[i], args[i + 1] == 't'
-    i = i + 2
-  end
-  s.indexes = i
-  s.own = n_own > 0 and own_holds(args, i + n_index, n_own) or {}
+  s.own, next_at = own_holds(args, next_at, n_own)
   s.step = n_index == 1 and limit or 64
   s.step = s.step < limit and s.step or limit
   s.step = s.step < 1000 and s.step or 1000
-  return s, n_index, limit, hold_ms
-end
-
--- A scan of one index from one end of its range, holding nothing: one question.
-local function scan_one(s, key, limit)
-  local got
-  if s.descending then
-    got = call('ZRANGE', key, s.max, s.min, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES')
-  else
-    got = call('ZRANGE', key, s.min, s.max, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
-  end
-  local out, n = {}, 0
-  for k = 1, #got, 2 do
-    out[n + 1], out[n + 2], out[n + 3] = 1, got[k], got[k + 1]
-    n = fetch(s, got[k], out, n + 3)
-  end
-  return out
-end
-
--- Hits, one behind the other: number of the index, member, rank, rows.
-local function scan(keys, args, holds)
-  if not call then
-    look_up()
-  end
-  local s, n_index, limit, hold_ms = read_scan(keys, args)
-  if n_index == 1 and not holds and not s.after_key then
-    return scan_one(s, args[s.indexes], limit)
-  end
   local now, until_ms
-  if holds then
-    -- Holds are for speed only: they are not worth a line of the log, and its sync.
-    redis.set_repl(redis.REPL_NONE)
-    local time = call('TIME')
-    now = time[1] * 1000 + (time[2] - time[2] % 1000) / 1000
-    now, until_ms = format('%.0f', now), format('%.0f', now + hold_ms)
+  if hold_ms > 0 then
+    now, until_ms = format('%.0f', time_of(here)), format('%.0f', time_of(here) + hold_ms)
   end
   local indexes = {}
   for k = 1, n_index do
-    indexes[k] = open_index(args[s.indexes + k - 1], k, s, now)
+    indexes[k] = open_index(args[indexes_at + k - 1], k, s, now)
   end
   local out, n = {}, 0
   for k = 1, limit do
@@ -700,8 +750,8 @@ local function scan(keys, args, holds)
     end
     local member = x.members[x.at]
     out[n + 1], out[n + 2], out[n + 3] = x.number, member, x.ranks[x.at]
-    n = fetch(s, member, out, n + 3)
-    if holds then
+    n = fetch(args, fetches, n_fetch, member, out, n + 3)
+    if now then
       x.taken[#x.taken + 1] = member
     end
     x.at = x.at + 1
@@ -709,20 +759,29 @@ local function scan(keys, args, holds)
       refill(x, s)
     end
   end
-  if holds then
+  if now then
     hold(indexes, n_index, until_ms)
+  end
+  return out, next_at
+end
+
+-- Scans, one behind the other: the hits of each.
+local function scan_all(keys, args)
+  if not call then
+    look_up()
+  end
+  local here, out, at, n = { base = keys[1] }, {}, 1, 0
+  while args[at] do
+    n = n + 1
+    out[n], at = scan(here, args, at)
   end
   return out
 end
 
-redis.register_function('belay1_commit', commit)
+redis.register_function('belay2_commit', commit)
 redis.register_function {
-  function_name = 'belay1_scan',
-  callback = function(keys, args)
-    return scan(keys, args, false)
-  end,
+  function_name = 'belay2_scan',
+  callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay1_pick', function(keys, args)
-  return scan(keys, args, true)
-end)
+redis.register_function('belay2_pick', scan_all)

@@ -1,13 +1,14 @@
 /* Wake-ups among processes, by PUBLISH and SUBSCRIBE.
  *
- * Who has committed something publishes it on its own thread, along with what else goes
- * out on the connection.  One thread of the process hears what others publish, on a
+ * A commit publishes what it has changed (belay2_commit).  What is to be told without one
+ * is published on the caller's own thread, along with what else goes out on the
+ * connection.  One thread of the process hears what others publish, on a
  * connection of its own, from the first time that somebody waits; when nobody has waited
  * for a while and others keep talking, it hangs up.  Wake-ups are hints: what gets lost
  * here is found by the waiters' safety timer.
  *
  *   channel   <prefix>:wake:<database>, for all namespaces
- *   message   <process> <group of topics>
+ *   message   <process> <group of topics> <group of topics> ...
  */
 #include <poll.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 
 #define BUCKETS VK_TAGS
 #define PROCESS_LEN 16
+#define WORD_MAX (1 + I64_TEXT_MAX)    /* a blank and the number of a group */
 #define PATIENCE_US ((int64_t)2000000) /* of one who begins to wait */
 #define RECONNECT_US ((int64_t)500000)
 #define HANG_UP_US ((int64_t)5000000)
@@ -64,6 +66,35 @@ static void ring(struct vk_listener *l)
 
 /* --- the other threads --- */
 
+/* Behind what a message says already, another group. */
+static size_t add_bucket(char *message, size_t len, unsigned bucket)
+{
+    message[len++] = ' ';
+    return len + bytes_put_i64(message + len, bucket);
+}
+
+bool vk_wake_up(const struct vk_store *s, const struct plan *plan,
+                struct belay_arena *a, struct bytes *channel, struct bytes *message)
+{
+    const struct vk_listener *l = s->listener;
+    uint64_t seen[BUCKETS / 64] = { 0 };
+    char text[PROCESS_LEN + BUCKETS * WORD_MAX];
+    size_t len = PROCESS_LEN;
+
+    if (!l || !plan->topics)
+        return false;
+    memcpy(text, l->process, PROCESS_LEN);
+    for (const struct plan_topic *t = plan->topics; t; t = t->next) {
+        unsigned bucket = wake_bucket(plan->ns, t->name, BUCKETS);
+        uint64_t bit = UINT64_C(1) << (bucket % 64);
+        if (!(seen[bucket / 64] & bit))
+            len = add_bucket(text, len, bucket);
+        seen[bucket / 64] |= bit;
+    }
+    *channel = bytes_str(l->channel);
+    return arena_copy(a, bytes_of(text, len), message);
+}
+
 void vk_notify(struct driver *d, struct bytes ns, struct bytes topic)
 {
     struct vk_store *s = (struct vk_store *)d;
@@ -71,13 +102,12 @@ void vk_notify(struct driver *d, struct bytes ns, struct bytes topic)
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     unsigned bucket = wake_bucket(ns, topic, BUCKETS);
     struct vk_request r;
-    char message[PROCESS_LEN + 1 + I64_TEXT_MAX];
+    char message[PROCESS_LEN + WORD_MAX];
 
     if (!l)
         return;
     memcpy(message, l->process, PROCESS_LEN);
-    message[PROCESS_LEN] = ' ';
-    size_t n = PROCESS_LEN + 1 + bytes_put_i64(message + PROCESS_LEN + 1, bucket);
+    size_t n = add_bucket(message, PROCESS_LEN, bucket);
     vk_request_init(&r, &arena);
     vk_command(&r, 3, "PUBLISH");
     vk_arg_str(&r, l->channel);
@@ -198,20 +228,24 @@ static void keep_hearing(struct vk_listener *l)
     pthread_mutex_unlock(&l->mutex);
 }
 
-/* ["message", channel, "<process> <bucket>"] */
+/* ["message", channel, "<process> <bucket> <bucket>..."] */
 static void hear(struct vk_listener *l, const struct vk_reply *message)
 {
     struct bytes text = message->kind == VK_ARRAY && message->n == 3 ? message->sub[2].b
                                                                      : bytes_str("");
-    int64_t bucket = -1;
 
     if (text.len <= PROCESS_LEN + 1 ||
-        memcmp(text.ptr, l->process, PROCESS_LEN) == 0 || /* they are awake */
-        !bytes_to_i64(bytes_of(text.ptr + PROCESS_LEN + 1, text.len - PROCESS_LEN - 1),
-                      &bucket) ||
-        bucket < 0 || bucket >= BUCKETS)
+        memcmp(text.ptr, l->process, PROCESS_LEN) == 0) /* they are awake */
         return;
-    wake_post_bucket(l->s->d.hub, (unsigned)bucket, BUCKETS);
+    for (size_t at = PROCESS_LEN + 1, end; at < text.len; at = end + 1) {
+        int64_t bucket = -1;
+        for (end = at; end < text.len && text.ptr[end] != ' ';)
+            end++;
+        if (!bytes_to_i64(bytes_of(text.ptr + at, end - at), &bucket) || bucket < 0 ||
+            bucket >= BUCKETS)
+            return; /* none of ours */
+        wake_post_bucket(l->s->d.hub, (unsigned)bucket, BUCKETS);
+    }
 }
 
 /* Hangs up if there has been nobody to wake for a while.  Who begins to wait from here on

@@ -1,17 +1,19 @@
-/* A plan as the arguments of belay1_commit.
+/* A plan as the arguments of belay2_commit.
  *
- *   head       u32 puts, u32 deletes, u32 other guards, u32 rows with columns that become
- *              NULL, u32 groups of ranks, u8 is there a rest, u32 holds
- *   puts       each: key, version expected, how many arguments follow, field, value ...
- *   keys       of rows to delete, then of rows that are only guarded
- *   versions   expected, of all of those
+ *   head       u32 puts of rows that must not be there, u32 puts, u32 deletes, u32 other
+ *              guards, u32 rows with columns that become NULL, u32 groups of ranks, u8 is
+ *              there a rest, u32 holds, u8 is there a wake-up
+ *   keys       of rows to put, those that must not be there first; to delete; only guarded
+ *   versions   expected, of all of those but the first
+ *   puts       each: how many arguments follow, field, value ...
  *   nulls      each: key, how many, fields
  *   indexes, and the rest, if there is one (plan_rest.c)
  *   holds      each: key, members ..., how many; read from the end
+ *   wake-up    channel, message
  */
 #include "store/drivers/valkey/shapes.h"
 
-#define HEAD_LEN 25
+#define HEAD_LEN 30
 #define NO_EFFECT SIZE_MAX
 
 /* --- names --- */
@@ -103,16 +105,13 @@ static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *
     }
 }
 
-static void add_put(struct vk_plan *p, const struct guard *g, const struct effect *e)
+static void add_put(struct vk_plan *p, struct bytes key, const struct effect *e)
 {
     const struct row_type *type = e->row.ref.type;
-    struct bytes key = vk_key_of_row(&p->keys, &e->row.ref);
     int64_t n = 2;
 
     for (unsigned i = type->n_key; i < type->n_columns; i++)
         n += (written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL ? 2 : 0;
-    vk_add(&p->puts, key);
-    vk_add_i64(&p->puts, g->ver);
     vk_add_i64(&p->puts, n);
     vk_add_str(&p->puts, "ver");
     vk_add_i64(&p->puts, e->row.ver);
@@ -126,14 +125,18 @@ static void add_put(struct vk_plan *p, const struct guard *g, const struct effec
         add_nulls(p, key, e);
 }
 
-/* Whether a guard goes along with a put (0), a deletion (1) or nothing (2). */
-static int class_of(const struct vk_plan *p, size_t guard)
+/* What a guard goes along with, in the order in which the function has them. */
+enum guard_class { OF_NEW_ROW, OF_PUT, OF_DELETE, OF_NOTHING };
+
+static enum guard_class class_of(const struct vk_plan *p, size_t guard)
 {
     size_t effect = p->effect_of[guard];
 
     if (effect == NO_EFFECT)
-        return 2;
-    return p->plan->effects[effect].kind == EFFECT_DELETE;
+        return OF_NOTHING;
+    if (p->plan->effects[effect].kind == EFFECT_DELETE)
+        return OF_DELETE;
+    return p->plan->guards[guard].ver == 0 ? OF_NEW_ROW : OF_PUT;
 }
 
 static void add_rows(struct vk_plan *p)
@@ -141,20 +144,19 @@ static void add_rows(struct vk_plan *p)
     const struct plan *plan = p->plan;
     size_t n = 0;
 
-    for (int class = 0; class < 3; class ++) {
+    for (int class = 0; class < VK_GUARD_CLASSES; class ++) {
         for (size_t i = 0; i < plan->n_guards; i++) {
             const struct guard *g = &plan->guards[i];
-            if (class_of(p, i) != class)
+            if ((int)class_of(p, i) != class)
                 continue;
+            struct bytes key = vk_key_of_row(&p->keys, &g->ref);
             p->order[n++] = i;
-            if (class == 0) {
-                p->n_puts++;
-                add_put(p, g, &plan->effects[p->effect_of[i]]);
-                continue;
-            }
-            p->n_deletes += class == 1;
-            vk_add(&p->row_keys, vk_key_of_row(&p->keys, &g->ref));
-            vk_add_i64(&p->row_vers, g->ver);
+            p->n_of[class]++;
+            vk_add(&p->row_keys, key);
+            if (class != OF_NEW_ROW)
+                vk_add_i64(&p->row_vers, g->ver);
+            if (class == OF_NEW_ROW || class == OF_PUT)
+                add_put(p, key, &plan->effects[p->effect_of[i]]);
         }
     }
 }
@@ -169,13 +171,15 @@ static void add_head(struct vk_plan *p)
         p->no_memory = true;
         return;
     }
-    uint8_t *at = vk_put_u32(head, p->n_puts);
-    at = vk_put_u32(at, p->n_deletes);
-    at = vk_put_u32(at, p->row_keys.n - p->n_deletes);
+    uint8_t *at = vk_put_u32(head, p->n_of[OF_NEW_ROW]);
+    at = vk_put_u32(at, p->n_of[OF_NEW_ROW] + p->n_of[OF_PUT]);
+    at = vk_put_u32(at, p->n_of[OF_DELETE]);
+    at = vk_put_u32(at, p->n_of[OF_NOTHING]);
     at = vk_put_u32(at, p->n_nulls);
     at = vk_put_u32(at, p->n_groups);
     *at++ = p->rest_head.n > 0;
-    (void)vk_put_u32(at, p->n_holds);
+    at = vk_put_u32(at, p->n_holds);
+    *at = p->wake.n > 0;
     vk_add(&p->head, bytes_of(head, HEAD_LEN));
 }
 
@@ -192,14 +196,24 @@ static void add_holds(struct vk_plan *p, const struct vk_attempt *at)
     }
 }
 
+static void add_wake(struct vk_plan *p)
+{
+    struct bytes channel, message;
+
+    if (!vk_wake_up(p->s, p->plan, p->arena, &channel, &message))
+        return; /* a hint: told behind the commit */
+    vk_add(&p->wake, channel);
+    vk_add(&p->wake, message);
+}
+
 belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
 {
     const struct plan *plan = p->plan;
-    struct vk_args *const lists[] = { &p->head,      &p->puts,    &p->row_keys,
-                                      &p->row_vers,  &p->nulls,   &p->indexes,
-                                      &p->rest_head, &p->streams, &p->entries,
-                                      &p->counters,  &p->feeds,   &p->chunks,
-                                      &p->holds };
+    struct vk_args *const lists[] = { &p->head,      &p->row_keys, &p->row_vers,
+                                      &p->puts,      &p->nulls,    &p->indexes,
+                                      &p->rest_head, &p->streams,  &p->entries,
+                                      &p->counters,  &p->feeds,    &p->chunks,
+                                      &p->holds,     &p->wake };
 
     for (size_t i = 0; i < COUNT_OF(lists); i++)
         lists[i]->arena = p->arena;
@@ -219,15 +233,16 @@ belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
 
 void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_request *r)
 {
-    struct vk_args *const lists[] = { &p->head,      &p->puts,    &p->row_keys,
-                                      &p->row_vers,  &p->nulls,   &p->indexes,
-                                      &p->rest_head, &p->streams, &p->entries,
-                                      &p->counters,  &p->feeds,   &p->chunks,
-                                      &p->holds };
+    struct vk_args *const lists[] = { &p->head,      &p->row_keys, &p->row_vers,
+                                      &p->puts,      &p->nulls,    &p->indexes,
+                                      &p->rest_head, &p->streams,  &p->entries,
+                                      &p->counters,  &p->feeds,    &p->chunks,
+                                      &p->holds,     &p->wake };
 
     add_holds(p, at);
+    add_wake(p);
     add_head(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", "belay1_commit", p->keys.base, lists, COUNT_OF(lists));
+    vk_fcall(r, "FCALL", "belay2_commit", p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

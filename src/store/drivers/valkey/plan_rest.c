@@ -1,7 +1,9 @@
-/* What a plan has beside its rows, as arguments of belay1_commit.
+/* What a plan has beside its rows, as arguments of belay2_commit.
  *
  *   indexes   each: key, u16 adds u16 moves u16 removes, old ranks of moves and removes in
- *             one text, rank member of adds, of moves, members of removes
+ *             one text, rank member of adds, of moves, members of removes; one effect alone:
+ *             key, "a", rank, member; key, "m", old rank, rank, member; key, "r", old rank,
+ *             member
  *
  * and, if there is anything else,
  *
@@ -96,8 +98,26 @@ static void add_list(struct vk_args *to, const struct vk_args *from)
         vk_add(to, from->v[i]);
 }
 
+/* One effect alone. */
+static void add_single(struct vk_plan *p, const struct vk_group *g)
+{
+    bool adds = g->adds.n > 0, moves = g->moves.n > 0;
+
+    vk_add(&p->indexes, g->key);
+    vk_add_str(&p->indexes, adds ? "a" : moves ? "m" : "r");
+    add_list(&p->indexes, &g->move_ranks);
+    add_list(&p->indexes, &g->remove_ranks);
+    add_list(&p->indexes, &g->adds);
+    add_list(&p->indexes, &g->moves);
+    add_list(&p->indexes, &g->removes);
+}
+
 static void add_group(struct vk_plan *p, const struct vk_group *g)
 {
+    if (g->adds.n / 2 + g->moves.n / 2 + g->removes.n == 1) {
+        add_single(p, g);
+        return;
+    }
     size_t n = (g->move_ranks.n + g->remove_ranks.n) * I64_TEXT_MAX;
     uint8_t *counts = arena_alloc(p->arena, 6 + n + 1);
 

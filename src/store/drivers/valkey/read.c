@@ -9,6 +9,9 @@ struct asking {
     struct vk_request r;
     struct read *reads;
     size_t n_reads;
+    size_t
+        scans_at; /* the question where the function is asked all scans; SIZE_MAX: the
+                        server's own commands do */
     int64_t asked_us;
 };
 
@@ -69,14 +72,19 @@ static void ask_key(struct asking *q, const char *command, struct bytes key)
     vk_arg(&q->r, key);
 }
 
-static void ask_one(struct asking *q, const struct read *read)
+static void ask_one(struct asking *q, size_t i)
 {
+    const struct read *read = &q->reads[i];
+
     switch (read->kind) {
     case READ_ROW:
         ask_key(q, "HGETALL", vk_key_of_row(&q->keys, &read->row.ref));
         break;
     case READ_RANK:
-        vk_ask_scan(&q->keys, &q->r, read, q->at);
+        if (i == q->scans_at)
+            vk_ask_scans(&q->keys, &q->r, q->reads, q->n_reads, q->at);
+        else if (q->scans_at == SIZE_MAX && !vk_scan_is_empty(read))
+            vk_ask_plain_scan(&q->keys, &q->r, read);
         break;
     case READ_LOG:
         ask_log(q, read);
@@ -92,13 +100,31 @@ static void ask_one(struct asking *q, const struct read *read)
 }
 
 /* How many commands a question is. */
-static size_t n_commands(const struct read *read)
+static size_t n_commands(const struct asking *q, size_t i)
 {
+    const struct read *read = &q->reads[i];
+
     if (read->kind == READ_FEED)
         return 2;
     if (read->kind == READ_RANK)
-        return read->rank.scan->limit > 0 && read->rank.scan->n_indexes > 0;
+        return q->scans_at == SIZE_MAX ? !vk_scan_is_empty(read) : i == q->scans_at;
     return 1;
+}
+
+/* Where one of the scans needs the function, it is asked for all of them, by the first. */
+static size_t find_scans(const struct read *reads, size_t n)
+{
+    size_t first = SIZE_MAX;
+    bool needed = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (reads[i].kind != READ_RANK || vk_scan_is_empty(&reads[i]))
+            continue;
+        if (first == SIZE_MAX)
+            first = i;
+        needed |= !vk_scan_is_plain(&reads[i]);
+    }
+    return needed ? first : SIZE_MAX;
 }
 
 /* --- answers --- */
@@ -189,7 +215,8 @@ static belay_rc take_one(struct asking *q, struct read *read,
     case READ_ROW:
         return take_row(read, reply, a, err);
     case READ_RANK:
-        return vk_take_scan(read, reply, q->at, q->asked_us, a, err);
+        return vk_take_scan(read, reply, q->scans_at == SIZE_MAX, q->at, q->asked_us, a,
+                            err);
     case READ_LOG:
         return take_log(read, reply, a, err);
     case READ_FEED:
@@ -228,7 +255,7 @@ static void ask(struct asking *q, bool time, bool block)
     if (block)
         vk_command(&q->r, 1, "MULTI");
     for (size_t i = 0; i < q->n_reads; i++)
-        ask_one(q, &q->reads[i]);
+        ask_one(q, i);
     if (block)
         vk_command(&q->r, 1, "EXEC");
     q->r.no_memory |= q->keys.no_memory;
@@ -252,17 +279,14 @@ static bool lacks_function(const struct vk_reply *answers, size_t n)
 static belay_rc ask_for_function(struct asking *q, struct belay_error *err)
 {
     static const struct bytes nothing = { (const uint8_t *)"", 0 };
-    const struct scan_cursor start = { .member = nothing, .index = nothing };
-    const struct scan any = {
-        .indexes = &nothing, .n_indexes = 1, .limit = 1, .after = &start
-    };
+    const struct scan any = { .indexes = &nothing, .n_indexes = 1, .limit = 1 };
+    const struct read read = { .kind = READ_RANK, .rank.scan = &any };
     enum vk_reached reached;
     struct vk_reply reply;
     struct vk_request r;
 
     vk_request_init(&r, q->r.arena);
-    vk_ask_scan(&q->keys, &r, &(struct read){ .kind = READ_RANK, .rank.scan = &any },
-                q->at);
+    vk_ask_scans(&q->keys, &r, &read, 1, q->at);
     return vk_call(q->s, q->at->ns, &r, VK_AGAIN, &reply, &reached, err);
 }
 
@@ -283,17 +307,47 @@ static belay_rc exchange(struct asking *q, bool time, size_t want,
     return rc ? rc : find_answers(replies, n, want > 1, answers, want, err);
 }
 
+/* The answer to each question, one behind the other. */
+static belay_rc take_all(struct asking *q, const struct vk_reply *answers,
+                         struct belay_arena *a, struct belay_error *err)
+{
+    const struct vk_reply no_answer = { .kind = VK_NIL },
+                          missing = { .kind = VK_STATUS };
+    const struct vk_reply *scans = NULL;
+    size_t n_scans = 0;
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < q->n_reads && rc == BELAY_OK; i++) {
+        struct read *read = &q->reads[i];
+        size_t n = n_commands(q, i);
+        const struct vk_reply *answer = n > 0 ? answers : &no_answer;
+        if (i == q->scans_at)
+            scans = answers;
+        if (scans && read->kind == READ_RANK && !vk_scan_is_empty(read))
+            answer = scans->kind != VK_ARRAY ? scans
+                     : n_scans < scans->n    ? &scans->sub[n_scans++]
+                                             : &missing;
+        rc = take_one(q, read, answer, a, err);
+        answers += n;
+    }
+    return rc;
+}
+
 belay_rc vk_read(struct driver *d, void *attempt, struct read *reads, size_t n,
                  struct belay_arena *a, struct belay_error *err)
 {
     struct vk_store *s = (struct vk_store *)d;
-    struct asking q = { .s = s, .at = attempt, .reads = reads, .n_reads = n };
+    struct asking q = { .s = s,
+                        .at = attempt,
+                        .reads = reads,
+                        .n_reads = n,
+                        .scans_at = find_scans(reads, n) };
     const struct vk_reply no_answer = { .kind = VK_NIL }, *answers = &no_answer;
     belay_rc rc = BELAY_OK;
     size_t want = 0;
 
     for (size_t i = 0; i < n; i++)
-        want += n_commands(&reads[i]);
+        want += n_commands(&q, i);
     bool time = want > 0 && vk_time_is_due(s);
     vk_layout_init(&q.keys, s, q.at->ns, a);
     vk_request_init(&q.r, a);
@@ -305,12 +359,7 @@ belay_rc vk_read(struct driver *d, void *attempt, struct read *reads, size_t n,
         if (rc == BELAY_OK)
             rc = exchange(&q, time, want, &answers, err);
     }
-    for (size_t i = 0, at = 0; i < n && rc == BELAY_OK; i++) {
-        const struct vk_reply *answer = at < want ? &answers[at] : &no_answer;
-        rc = take_one(&q, &reads[i], answer, a, err);
-        at += n_commands(&reads[i]);
-    }
-    return rc;
+    return rc ? rc : take_all(&q, answers, a, err);
 }
 
 /* --- attempts --- */

@@ -1,24 +1,26 @@
 /* Questions about rank indexes, and what an attempt holds.
  *
  * One index, from one end of a range: the server's own command.  Everything else is asked
- * of a function, whose arguments are
+ * of a function, in one call if there are several.  Its arguments are, for each
  *
- *   head     u32 indexes, u32 limit, u8 descending, u8 cursor, u8 fetches, u32 ms to hold,
- *            u32 groups of own holds
+ *   head     u32 indexes, u32 limit, u8 descending, u8 cursor, u8 fetches, u32 ms to hold
+ *            (0: nothing), u32 groups of own holds
  *   min, max
  *   cursor:  rank, member, key of its index
  *   fetches: what stands before the member in the row's key; "t" (text) or "i"
  *   indexes: their keys
  *   own holds: number of the index (from 1), how many, members
  *
- * and whose answer is, for each hit: number of the index, member, rank, a row for each
- * fetch. */
+ * and its answer is, for each, a list of hits: number of the index, member, rank, a row for
+ * each fetch. */
 #include "store/drivers/valkey/shapes.h"
 
 #define HEAD_LEN 19
 
-static bool is_empty(const struct scan *s)
+bool vk_scan_is_empty(const struct read *q)
 {
+    const struct scan *s = q->rank.scan;
+
     return s->limit == 0 || s->n_indexes == 0;
 }
 
@@ -39,8 +41,10 @@ static void add_rank(struct vk_args *l, int64_t rank)
         vk_add_i64(l, rank);
 }
 
-static void ask_plain(struct vk_layout *l, struct vk_request *r, const struct scan *s)
+void vk_ask_plain_scan(struct vk_layout *l, struct vk_request *r, const struct read *q)
 {
+    const struct scan *s = q->rank.scan;
+
     vk_command(r, s->descending ? 10 : 9, "ZRANGE");
     vk_arg(r, vk_key(l, VK_INDEX, s->indexes[0]));
     vk_arg_i64(r, s->descending ? s->max_rank : s->min_rank);
@@ -95,37 +99,42 @@ static void add_scan(struct vk_layout *keys, struct vk_args *l, const struct sca
         vk_add(l, vk_key(keys, VK_INDEX, s->indexes[i]));
 }
 
-void vk_ask_scan(struct vk_layout *keys, struct vk_request *r, const struct read *q,
-                 const struct vk_attempt *at)
+/* One scan among the arguments of the function. */
+static void add_all(struct vk_layout *keys, struct vk_args *l, const struct read *q,
+                    const struct vk_attempt *at)
 {
     const struct scan *s = q->rank.scan;
-    struct vk_args head = { .arena = r->arena }, body = head, own = head;
-    uint8_t *packed = arena_alloc(r->arena, HEAD_LEN);
+    uint8_t *packed = arena_alloc(l->arena, HEAD_LEN);
 
-    if (is_empty(s))
-        return;
-    if (vk_scan_is_plain(q)) {
-        ask_plain(keys, r, s);
-        return;
-    }
     if (!packed) {
-        r->no_memory = true;
+        l->no_memory = true;
         return;
     }
-    add_scan(keys, &body, s);
-    size_t n_own = q->rank.hold ? add_own(&own, s, at) : 0;
     uint8_t *end = vk_put_u32(packed, s->n_indexes);
     end = vk_put_u32(end, s->limit);
     *end++ = s->descending;
     *end++ = s->after != NULL;
     *end++ = (uint8_t)s->n_fetch;
-    end = vk_put_u32(end, HOLD_MAX_US / 1000);
-    (void)vk_put_u32(end, n_own);
-    vk_add(&head, bytes_of(packed, HEAD_LEN));
-    struct vk_args *const lists[] = { &head, &body, &own };
-    vk_fcall(r, q->rank.hold ? "FCALL" : "FCALL_RO",
-             q->rank.hold ? "belay1_pick" : "belay1_scan", keys->base, lists,
-             COUNT_OF(lists));
+    end = vk_put_u32(end, q->rank.hold ? HOLD_MAX_US / 1000 : 0);
+    vk_add(l, bytes_of(packed, HEAD_LEN));
+    add_scan(keys, l, s);
+    (void)vk_put_u32(end, q->rank.hold ? add_own(l, s, at) : 0);
+}
+
+void vk_ask_scans(struct vk_layout *keys, struct vk_request *r,
+                  const struct read *reads, size_t n, const struct vk_attempt *at)
+{
+    struct vk_args args = { .arena = r->arena }, *const lists[] = { &args };
+    bool holds = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (reads[i].kind != READ_RANK || vk_scan_is_empty(&reads[i]))
+            continue;
+        holds |= reads[i].rank.hold;
+        add_all(keys, &args, &reads[i], at);
+    }
+    vk_fcall(r, holds ? "FCALL" : "FCALL_RO", holds ? "belay2_pick" : "belay2_scan",
+             keys->base, lists, COUNT_OF(lists));
 }
 
 /* --- answers --- */
@@ -225,16 +234,15 @@ static belay_rc keep_holds(struct read *q, struct vk_attempt *at, int64_t asked_
     return BELAY_OK;
 }
 
-belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply,
+belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply, bool plain,
                       struct vk_attempt *at, int64_t asked_us, struct belay_arena *a,
                       struct belay_error *err)
 {
     const struct scan *s = q->rank.scan;
-    bool plain = vk_scan_is_plain(q);
     size_t stride = plain ? 2 : 3 + s->n_fetch;
 
     q->rank.out = (struct hits){ .hit = NULL };
-    if (is_empty(s))
+    if (vk_scan_is_empty(q))
         return BELAY_OK;
     belay_rc rc = vk_is_array(reply, err);
     if (rc)

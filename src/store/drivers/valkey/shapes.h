@@ -103,11 +103,16 @@ MUST_USE belay_rc vk_place(const struct vk_store *s, struct bytes base,
 
 /* --- scan.c --- */
 
-/* Whether a question about ranks needs no function; asks it; takes the answer. */
+/* Of a question about ranks: whether it needs no answer; whether no function. */
+bool vk_scan_is_empty(const struct read *q);
 bool vk_scan_is_plain(const struct read *q);
-void vk_ask_scan(struct vk_layout *l, struct vk_request *r, const struct read *q,
-                 const struct vk_attempt *at);
-MUST_USE belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply,
+/* Asks one that needs no function; asks all of them that need an answer of the function,
+ * which gives a list of answers. */
+void vk_ask_plain_scan(struct vk_layout *l, struct vk_request *r, const struct read *q);
+void vk_ask_scans(struct vk_layout *l, struct vk_request *r, const struct read *reads,
+                  size_t n, const struct vk_attempt *at);
+/* Takes an answer: of the server's own command (plain), or of the function. */
+MUST_USE belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply, bool plain,
                                struct vk_attempt *at, int64_t asked_us,
                                struct belay_arena *a, struct belay_error *err);
 
@@ -153,17 +158,20 @@ struct vk_tail {
     int64_t last;   /* the plan's own */
 };
 
+#define VK_GUARD_CLASSES 4 /* by what they go along with: plan_args.c */
+
 struct vk_plan {
     struct vk_store *s;
     const struct plan *plan;
     struct vk_layout keys;
     struct belay_arena *arena;
     size_t *order; /* guards, as the function counts them */
-    struct vk_args head, puts, row_keys, row_vers;
+    struct vk_args head, row_keys, row_vers, puts;
     struct vk_args rest_head, nulls, indexes, streams, entries, counters, feeds, chunks;
-    struct vk_args holds;
-    size_t n_puts, n_deletes, n_nulls, n_groups, n_tails, n_entries, n_counters,
-        n_feeds, n_chunks, n_holds;
+    struct vk_args holds, wake;
+    size_t n_of[VK_GUARD_CLASSES]; /* guards */
+    size_t n_nulls, n_groups, n_tails, n_entries, n_counters, n_feeds, n_chunks,
+        n_holds;
     struct vk_names rows, names;
     struct vk_group *groups, **groups_end;
     struct vk_spot *spots; /* by effect; NULL: no rank effects */
