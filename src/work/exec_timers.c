@@ -86,7 +86,7 @@ static belay_rc take_body(struct txn *t, void *arg)
 {
     struct timing *x = arg;
     struct change changes[LEASE_COLUMNS];
-    struct lease_grant grant = { .holder = { .owner = bytes_str(TIMER_OWNER) },
+    struct lease_grant grant = { .holder = x->holder,
                                  .token = bytes_str(x->token),
                                  .id = bytes_str(x->lease_id) };
     const struct row *row = NULL;
@@ -102,7 +102,9 @@ static belay_rc take_body(struct txn *t, void *arg)
     grant.expires_at_ms = lease_expiry(x->now_ms, TIMER_LEASE_MS);
     if (row) {
         struct lease l = lease_of(row, TIMER_LEASE);
-        x->busy = lease_is_live(&l, x->now_ms);
+        struct lease_holder who = lease_holder_in(row, TIMER_LEASE);
+        x->busy =
+            !lease_may_be_taken(&l, x->now_ms, host_proves_dead(x->site->host, &who));
         x->held_until_ms = l.expires_at_ms;
         fence = l.fence;
     }
@@ -199,6 +201,7 @@ static belay_rc prepare(struct timing *x, struct belay_error *err)
     struct store *s = space_store(x->site->space);
     belay_rc rc = lease_id_make(s, x->token, err);
 
+    x->holder = lease_holder_here(bytes_str(TIMER_OWNER), x->site->host);
     if (rc == BELAY_OK)
         rc = lease_id_make(s, x->lease_id, err);
     if (rc == BELAY_OK)

@@ -30,7 +30,8 @@ struct exec_site {
     struct lane_book *lanes;
     struct bytes principal; /* who asks, as the door knows it; may be empty */
     enum belay_backend_tag backend;
-    int64_t grace_ms; /* after a lease's end, before somebody else may have it */
+    int64_t grace_ms;  /* after a lease's end, before somebody else may have it */
+    struct host *host; /* NULL: the handle keeps apart from its host's others */
 };
 
 /* --- handles (exec_handle.c) --- */
@@ -171,6 +172,13 @@ MUST_USE belay_rc exec_timers_step(const struct exec_site *site,
 MUST_USE belay_rc exec_timers_run(const struct exec_site *site,
                                   const struct belay_scanner_filter *filter,
                                   struct belay_cancel *cancel, struct belay_error *err);
+
+/* --- exec_dead.c --- */
+
+/* Leases of this namespace whose holders are dead by the host's evidence are lost now.  Goes
+ * over what is leased, page by page; *out_lost is how many were found. */
+MUST_USE belay_rc exec_dead_sweep(const struct exec_site *site, int64_t *out_lost,
+                                  struct belay_error *err);
 
 /* --- exec_serve.c: every namespace of a store that the filter admits --- */
 
