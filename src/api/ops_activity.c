@@ -129,5 +129,6 @@ const struct operation ops_activity[4] = {
       .columns = timers_columns,
       .essence = "promoted",
       .lasts = true,
+      .watches = true,
       .handler = op_timers },
 };

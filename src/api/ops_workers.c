@@ -178,6 +178,7 @@ const struct operation ops_worker[3] = {
       .essence = "handle",
       .rows = "claims",
       .row_columns = op_claim_columns,
+      .watches = true,
       .handler = op_claim },
     { .name = "grant",
       .words = "grant",

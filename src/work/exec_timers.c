@@ -252,6 +252,29 @@ belay_rc exec_timers_step(const struct exec_site *site,
 
 /* --- running --- */
 
+static void add_label(struct host_seat *s, const char *text)
+{
+    size_t len = strnlen(text, sizeof(s->label) - 1 - s->label_len);
+
+    memcpy(s->label + s->label_len, text, len);
+    s->label_len += len;
+    if (s->label_len < sizeof(s->label) - 1)
+        s->label[s->label_len++] = '\0';
+}
+
+struct host_seat timers_seat(const struct belay_scanner_filter *f)
+{
+    struct host_seat s = { .label_len = 0 };
+
+    add_label(&s, "timers");
+    if (f) {
+        add_label(&s, f->ns ? f->ns : "");
+        add_label(&s, f->tag_key ? f->tag_key : "");
+        add_label(&s, f->tag_value ? f->tag_value : "");
+    }
+    return s;
+}
+
 /* A store that is away for a while comes back; anything else is the caller's. */
 static bool passes(belay_rc rc)
 {
@@ -265,19 +288,26 @@ belay_rc exec_timers_run(const struct exec_site *site,
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     const struct bytes topic = bytes_str(TIMERS_TOPIC);
+    struct host_seat seat = timers_seat(filter);
     struct sickbay sick = { .next = 0 };
     struct listener *l = NULL;
     belay_rc rc = space_listen(site->space, &topic, 1, cancel, &arena, &l, err);
 
     while (rc == BELAY_OK) {
-        struct belay_timer_report report;
-        rc = step(site, filter, &sick, &report, err);
+        struct belay_timer_report report = { .next_due_at_ms = TIME_NONE };
+        /* Another process of this host does it: nothing is asked of the store. */
+        bool is_ours = host_hold(site->host, &seat);
+        if (is_ours)
+            rc = step(site, filter, &sick, &report, err);
         if (rc && !passes(rc))
             break;
-        if (rc)
+        if (rc) { /* another one may reach the store */
             report.next_due_at_ms = TIME_NONE;
+            host_yield(site->host, &seat);
+        }
         rc = exec_rest(site->space, l, report.next_due_at_ms, NO_DEADLINE_US, err);
     }
+    host_yield(site->host, &seat);
     listener_close(l);
     return rc;
 }

@@ -173,6 +173,9 @@ MUST_USE belay_rc exec_timers_run(const struct exec_site *site,
                                   const struct belay_scanner_filter *filter,
                                   struct belay_cancel *cancel, struct belay_error *err);
 
+/* What one process of a host has who runs timers with this filter (may be NULL). */
+struct host_seat timers_seat(const struct belay_scanner_filter *f);
+
 /* --- exec_dead.c --- */
 
 /* Leases of this namespace whose holders are dead by the host's evidence are lost now.  Goes
@@ -191,8 +194,9 @@ MUST_USE belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
 /* Adds what one step did to what others did; the next time is the earliest. */
 void timer_report_add(struct belay_timer_report *to,
                       const struct belay_timer_report *r);
-/* Passes when something is due and every 5 seconds, until cancelled. */
-MUST_USE belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
+/* Passes when something is due and every 5 seconds, until cancelled, by one process of a
+ * host.  The store is that of the site's space. */
+MUST_USE belay_rc exec_timers_serve(const struct exec_site *site,
                                     const struct belay_scanner_filter *filter,
                                     struct belay_cancel *cancel,
                                     struct belay_error *err);

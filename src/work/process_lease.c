@@ -193,7 +193,6 @@ belay_rc proc_lease(const struct proc_site *site, const char *process_id,
         rc = lease_check_ttl(lease_ms, err);
     if (rc)
         return rc;
-    (void)host_join(site->host); /* H3 */
     /* An incarnation of the caller's own stands for the handle's. */
     l.holder = lease_holder_of(bytes_str(owner_id), site->principal,
                                incarnation ? NULL : site->host);
@@ -202,6 +201,11 @@ belay_rc proc_lease(const struct proc_site *site, const char *process_id,
     if (rc == BELAY_OK)
         rc = lease_id_make(space_store(site->space), l.lease_id, err);
     if (rc == BELAY_OK)
+        rc = txn_run(site->space, lease_body, &l, NULL, a, err);
+    /* Who is dead is known to those who have joined. */
+    if (rc == BELAY_LEASE_HELD && site->host &&
+        !atomic_load_explicit(&site->host->is_joined, memory_order_acquire) &&
+        host_join(site->host))
         rc = txn_run(site->space, lease_body, &l, NULL, a, err);
     if (rc == BELAY_OK)
         *out = l.out;

@@ -354,6 +354,21 @@ static belay_rc look(struct space *sp, struct claiming *c, struct belay_arena *a
     return rc;
 }
 
+/* Somebody holds what is asked for: who is dead is known to those who have joined. */
+static belay_rc look_here(struct space *sp, struct claiming *c, struct belay_arena *a,
+                          struct belay_error *err)
+{
+    struct arena_mark mark = arena_mark(a);
+    belay_rc rc = look(sp, c, a, err);
+
+    if (rc || c->out.why != BELAY_NO_HEAD_HELD || !c->host ||
+        atomic_load_explicit(&c->host->is_joined, memory_order_acquire) ||
+        !host_join(c->host))
+        return rc;
+    arena_rewind(a, mark);
+    return look(sp, c, a, err);
+}
+
 /* ms from now_us, in microseconds. */
 static int64_t later_us(int64_t now_us, int64_t ms)
 {
@@ -396,6 +411,7 @@ static belay_rc claim_waiting(struct space *sp, struct claiming *c,
     const struct belay_clock *clock = store_clock_hook(space_store(sp));
     int64_t deadline_us = later_us(clock->mono_us(clock->arg), c->request->wait_ms);
     struct listener *l = NULL;
+    (void)host_join(c->host); /* H3; a death wakes who waits */
     belay_rc rc = space_listen(sp, &c->in.topic, 1, c->request->cancel, a, &l, err);
     struct arena_mark mark = arena_mark(a);
 
@@ -456,7 +472,6 @@ belay_rc queue_claim(const struct queue_site *site,
     c.out = (struct belay_claimed){ .why = BELAY_NO_ZERO_LIMIT,
                                     .next_at_ms = BELAY_TIME_NONE };
     if (c.max > 0) {
-        (void)host_join(site->host); /* H3 */
         c.holder =
             lease_holder_of(bytes_str(request->owner_id), site->principal, site->host);
         rc = lease_id_make(space_store(sp), c.lease_id, err);
@@ -464,7 +479,7 @@ belay_rc queue_claim(const struct queue_site *site,
             rc = err_no_memory(err, "a claim");
         if (rc == BELAY_OK)
             rc = request->wait_ms > 0 ? claim_waiting(sp, &c, a, err)
-                                      : look(sp, &c, a, err);
+                                      : look_here(sp, &c, a, err);
     }
     if (rc == BELAY_OK)
         *out = c.out;
