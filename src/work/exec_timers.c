@@ -4,6 +4,8 @@
  * do the same in vain.  Nothing depends on it: every item is decided and written under
  * guard of its own row (exec_due), so one who was paused past its lease and goes on finds
  * either what is still due, or nothing to do. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -252,26 +254,17 @@ belay_rc exec_timers_step(const struct exec_site *site,
 
 /* --- running --- */
 
-static void add_label(struct host_seat *s, const char *text)
-{
-    size_t len = strnlen(text, sizeof(s->label) - 1 - s->label_len);
-
-    memcpy(s->label + s->label_len, text, len);
-    s->label_len += len;
-    if (s->label_len < sizeof(s->label) - 1)
-        s->label[s->label_len++] = '\0';
-}
-
+/* Timers with another filter are about something else. */
 struct host_seat timers_seat(const struct belay_scanner_filter *f)
 {
     struct host_seat s = { .label_len = 0 };
+    bool has_ns = f && f->ns, has_tag = f && f->tag_key;
+    int n = snprintf(s.label, sizeof(s.label), "timers%s%s%s%s%s%s",
+                     has_ns ? " of " : "", has_ns ? f->ns : "", has_tag ? " with " : "",
+                     has_tag ? f->tag_key : "", has_tag ? "=" : "",
+                     has_tag && f->tag_value ? f->tag_value : "");
 
-    add_label(&s, "timers");
-    if (f) {
-        add_label(&s, f->ns ? f->ns : "");
-        add_label(&s, f->tag_key ? f->tag_key : "");
-        add_label(&s, f->tag_value ? f->tag_value : "");
-    }
+    s.label_len = n < (int)sizeof(s.label) ? (size_t)n : sizeof(s.label) - 1;
     return s;
 }
 
