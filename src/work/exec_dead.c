@@ -88,13 +88,18 @@ static void move_cursor(struct looking *x)
 
 /* --- asking --- */
 
+static bool is_same(const struct lease_holder *a, const struct lease_holder *b)
+{
+    return bytes_eq(a->member, b->member) && a->pid == b->pid &&
+           a->process_start == b->process_start && bytes_eq(a->boot, b->boot) &&
+           bytes_eq(a->host, b->host);
+}
+
 /* Members hold many: each is asked about once a page. */
 static bool is_dead(struct looking *x, size_t i)
 {
     for (size_t k = 0; k < i; k++) {
-        if (bytes_eq(x->held[k].who.member, x->held[i].who.member) &&
-            x->held[k].who.pid == x->held[i].who.pid &&
-            bytes_eq(x->held[k].who.boot, x->held[i].who.boot))
+        if (is_same(&x->held[k].who, &x->held[i].who))
             return x->held[k].is_dead;
     }
     return host_proves_dead(x->site->host, &x->held[i].who);
