@@ -83,6 +83,18 @@ static void sleep_on(const struct watch *w, int64_t us)
                    us < BLIND_US ? us : BLIND_US);
 }
 
+/* Whether what is slept on is still as it was: somebody who died may have been swept since. */
+static bool is_same(const struct watch *w)
+{
+    for (unsigned i = 0; i < w->n; i++) {
+        au32 *word = (au32 *)(uintptr_t)w->line[i].uaddr;
+        if (atomic_load_explicit(word, memory_order_acquire) !=
+            (uint32_t)w->line[i].val)
+            return false;
+    }
+    return true;
+}
+
 /* Others wait for the same deaths. */
 static void pass_on(struct belay_fleet *f)
 {
@@ -100,26 +112,24 @@ static bool watch_once(struct belay_fleet *f, const struct belay_notify *words,
                        const uint32_t *seen, size_t n, int64_t us)
 {
     struct watch w = { .n = 0 };
-    bool is_changed = false;
 
     for (size_t i = 0; i < n; i++) {
-        au32 *value = &f->words[words[i].slot].value;
         notify_set_waiting(f, words[i].slot, 1);
-        is_changed |= atomic_load_explicit(value, memory_order_seq_cst) != seen[i];
-        add(&w, value, seen[i]);
+        add(&w, &f->words[words[i].slot].value, seen[i]);
     }
-    for (uint32_t node = 0; node < f->fleet_size && !is_changed && !w.is_dead; node++) {
+    for (uint32_t node = 0; node < f->fleet_size; node++) {
         if (node != f->node)
             add_member(&w, f, node);
     }
-    if (!is_changed && !w.is_dead)
+    atomic_thread_fence(memory_order_seq_cst); /* we wait; now look at the words */
+    bool is_over = w.is_dead || !is_same(&w);
+    if (!is_over)
         sleep_on(&w, us);
+    is_over = is_over || !is_same(&w);
     pass_on(f);
-    for (size_t i = 0; i < n; i++) {
-        is_changed |= belay_notify_value(f, words[i]) != seen[i];
+    for (size_t i = 0; i < n; i++)
         notify_set_waiting(f, words[i].slot, -1);
-    }
-    return is_changed || w.is_dead;
+    return is_over;
 }
 
 belay_rc belay_fleet_wait_deaths(struct belay_fleet *f,

@@ -131,6 +131,13 @@ def never(condition, what):
         time.sleep(0.05)
 
 
+def ticks(pid):
+    """Processor time that a process has used, in hundredths of a second."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
 STAYS = "sleep 1000"
 ENDS = "true"
 
@@ -303,7 +310,12 @@ def served():
         first = until(holder, "somebody runs timers", SOON)
         servers[first].kill()
         servers[first].wait()
-        until(lambda: holder() not in (None, first), "the other takes its place", SOON)
+        second = until(lambda: holder() not in (None, first) and holder(),
+                       "the other takes its place", SOON)
+        # and sleeps, whoever is dead
+        before = ticks(second)
+        time.sleep(1)
+        assert ticks(second) - before < 20, (before, ticks(second))
 
 
 tap.main()
