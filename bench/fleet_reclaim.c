@@ -42,8 +42,8 @@ static int be_job(const char *path)
     if (fd < 0 || write(fd, &l, sizeof(l)) != (ssize_t)sizeof(l))
         return 1;
     (void)close(fd);
-    while (before == 0)
-        (void)pause();
+    if (before == 0)
+        (void)pause(); /* until it is killed along with its worker */
     return 0;
 }
 
@@ -119,7 +119,7 @@ static void end_worker(pid_t *pid, int signal)
 /* ms from the kill to the job's second start; negative when it failed. */
 static double reclaim(struct rig *r)
 {
-    struct line first, second;
+    struct line first, second = { .at = 0 };
     double killed_at = 0;
 
     for (unsigned i = 0; i < 2; i++) {

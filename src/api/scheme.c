@@ -67,9 +67,10 @@ static belay_rc place_sqlite(const struct url *url, const struct settings *setti
     belay_rc rc = sqlite_path(url, &arena, &path, err);
 
     (void)settings;
-    if (rc == BELAY_OK && strcmp(path, ":memory:") != 0 && stat(path, &st) == 0)
-        buf_printf(out, "sqlite %llx %llx", (unsigned long long)st.st_dev,
-                   (unsigned long long)st.st_ino);
+    if (rc || !path || strcmp(path, ":memory:") == 0 || stat(path, &st))
+        return rc;
+    buf_printf(out, "sqlite %llx %llx", (unsigned long long)st.st_dev,
+               (unsigned long long)st.st_ino);
     return rc;
 }
 

@@ -18,7 +18,7 @@ struct lease_holder lease_holder_here(struct bytes owner, struct host *h)
 {
     struct lease_holder out = { .owner = owner };
 
-    if (!host_join(h))
+    if (!h || !host_join(h))
         return out;
     out.host = h->self.host;
     out.boot = h->self.boot;

@@ -79,7 +79,7 @@ static void killed_holder(struct world *w)
     (void)kill(c.pid, SIGKILL);
     /* Who waits is woken by the death; long before anything looks by itself. */
     const struct belay_claim *claim =
-        ask(w, (struct ask){ .owner = "me", .wait = 30 * 1000 });
+        ask(w, (struct ask){ .owner = "me", .wait = MINUTE });
     OK(w, mono_ms() - began < 3000);
     if (OK(w, claim != NULL))
         OK(w, claim->fence > batch);

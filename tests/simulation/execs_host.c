@@ -28,7 +28,8 @@ static bool is_gone(const struct sim *s, unsigned uid)
 
 static bool says_dead(const struct sim *s, unsigned uid)
 {
-    uint64_t chance = mix(mix(s->setup->seed, 77), uid * 1000003U + s->step / 32);
+    uint64_t chance =
+        mix(mix(s->setup->seed, 77), (uint64_t)uid * 1000003U + s->step / 32);
 
     switch (s->swarm.oracle) {
     case ORACLE_RIGHT:

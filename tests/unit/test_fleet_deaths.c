@@ -50,7 +50,9 @@ static char hear(const struct child *c, int within_ms)
 
     if (poll(&p, 1, within_ms) == 0)
         return '-';
-    return read(c->from, &said, 1) == 1 ? said : '!';
+    if (read(c->from, &said, 1) != 1)
+        said = '!';
+    return said;
 }
 
 static void say(int fd, char what)

@@ -266,7 +266,7 @@ static void pages(struct work *w)
 /* One that cannot be read keeps nobody from the others. */
 static void around_corruption(struct work *w)
 {
-    struct spoiling s;
+    struct spoiling s = { .id = "" };
     struct pair p;
 
     if (!pair_open(&p, w))
