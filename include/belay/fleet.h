@@ -257,6 +257,16 @@ BELAY_API BELAY_MUST_USE belay_rc belay_notify_wait(
     struct belay_fleet *f, struct belay_notify word, uint32_t seen, int64_t timeout_ms,
     struct belay_cancel *cancel, uint32_t *out, struct belay_error *err);
 
+/* Sleeps until a member other than this one dies, or one of n (1 to 4) words differs from
+ * what was seen of it: BELAY_OK; or `timeout`, of 0 to a day.  Nothing runs meanwhile (before
+ * Linux 5.16 it looks every 20 ms).  A member that is dead and was not swept yet ends it at
+ * once.  Wake-ups may be spurious: compare belay_fleet_members with those of before, since
+ * whoever takes over from the dead sweeps them.  A member that joins meanwhile is not watched:
+ * let it post one of the words. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_wait_deaths(
+    struct belay_fleet *f, const struct belay_notify *words, const uint32_t *seen,
+    size_t n, int64_t timeout_ms, struct belay_error *err);
+
 /* --- events ---------------------------------------------------------------------- */
 
 /* Small messages with a topic, for whoever listens: the ring of kind 220, whose frames (kind 1)

@@ -29,6 +29,23 @@ struct belay_retry {
     int32_t jitter_percent;    /* BELAY_NONE, or 1 to 100; URL: retry_jitter */
 };
 
+/* What a handle has to do with the other processes of its host that use the same store and
+ * namespace.  They meet in a fleet (fleet.h) of their own, joined by the first call that
+ * needs it; without shared memory everything goes on, by the ends of leases. */
+enum belay_host {
+    BELAY_HOST_APART = 0, /* nothing */
+
+    /* It watches: when a process dies whose leases are bound to it, what it held can be had
+     * at once; and of those that run timers one works, the others take its place when it
+     * ends.  For claims that wait, and timers. */
+    BELAY_HOST_WATCH = 1,
+
+    /* It watches, and every lease that it is granted is bound to this process: others of
+     * this host may have it as soon as the kernel says that the process has ended.  For
+     * workers.  Not for a process that passes its leases on to others. */
+    BELAY_HOST_BOUND = 2,
+};
+
 /* A later version of the library knows more members, behind these.  A caller that was
  * compiled against fewer is understood; one that was compiled against more is, as long
  * as it leaves at zero what this library does not know. */
@@ -50,6 +67,10 @@ struct belay_options {
     /* How long an execution stays with a holder whose lease has ended, before others may
      * have it: BELAY_NONE, or 1 to 86400000; URL: grace=1s.  Unset: 1 s. */
     int64_t reclaim_grace_ms;
+
+    int32_t host;          /* enum belay_host */
+    int32_t reserved2;     /* 0 */
+    const char *fleet_dir; /* where its shared memory lies; NULL: /dev/shm */
 };
 
 #ifdef __cplusplus

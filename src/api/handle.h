@@ -10,6 +10,7 @@
 #include "work/process.h"
 
 #define NAMESPACE_MAX 63
+#define FLEET_NAME_MAX 63
 
 /* How much of a store a handle is about. */
 enum handle_reach {
@@ -27,6 +28,9 @@ struct belay {
     struct exec_site site;      /* of executions; its book of lanes is the handle's */
     struct proc_site processes; /* likewise, with a book of registrations */
     char ns[NAMESPACE_MAX + 1];
+    char fleet[FLEET_NAME_MAX +
+               1];     /* of this host's handles; empty: there can be none */
+    struct host *host; /* NULL: the handle keeps apart */
 };
 
 /* belay_open with a choice. */

@@ -348,8 +348,7 @@ belay_rc op_timers(const struct op_call *call, json_t **out, struct belay_error 
     filter.ns = op_str(call, "only_namespace");
     if (op_get(call, "once"))
         return run_once(call, &filter, out, err);
-    rc = exec_timers_serve(call->belay->store, call->belay->site.grace_ms, &filter,
-                           call->cancel, err);
+    rc = exec_timers_serve(&call->belay->site, &filter, call->cancel, err);
     if (rc != BELAY_OK && rc != BELAY_CANCELLED)
         return rc;
     json_t *result = json_object();

@@ -16,7 +16,8 @@ void op_fleet_leavep(struct belay_fleet **f)
 belay_rc op_fleet_observe(const struct op_call *call, const char *arg,
                           struct belay_fleet **out, struct belay_error *err)
 {
-    const struct belay_fleet_options options = { .size = sizeof(options) };
+    const struct belay_fleet_options options = { .size = sizeof(options),
+                                                 .dir = call->fleet_dir };
 
     return belay_fleet_observe(op_str(call, arg), &options, out, err);
 }
@@ -27,6 +28,7 @@ belay_rc op_fleet_join(const struct op_call *call, const char *arg, uint32_t fla
     const struct belay_fleet_options options = {
         .size = sizeof(options),
         .flags = flags,
+        .dir = call->fleet_dir,
         .label = "belay",
     };
 
@@ -200,9 +202,16 @@ static belay_rc show_fleet(const struct op_call *call, json_t **out,
 
 /* --- all of them --- */
 
-static belay_rc add_fleet(void *rows, const char *name, struct belay_error *err)
+struct fleets {
+    const char *dir;
+    json_t *rows;
+};
+
+static belay_rc add_fleet(void *arg, const char *name, struct belay_error *err)
 {
-    const struct belay_fleet_options options = { .size = sizeof(options) };
+    const struct fleets *all = arg;
+    const struct belay_fleet_options options = { .size = sizeof(options),
+                                                 .dir = all->dir };
     struct belay_fleet *f CLEANUP(op_fleet_leavep) = NULL;
     struct belay_fleet_status s = { .size = sizeof(s) };
     struct belay_error why;
@@ -222,8 +231,8 @@ static belay_rc add_fleet(void *rows, const char *name, struct belay_error *err)
                      op_set_text(row, "error", belay_error_info((int)rc)->name);
         row = op_whole(row, failed);
     }
-    return json_array_append_new(rows, row) ? err_no_memory(err, "the fleets")
-                                            : BELAY_OK;
+    return json_array_append_new(all->rows, row) ? err_no_memory(err, "the fleets")
+                                                 : BELAY_OK;
 }
 
 belay_rc op_fleet_status(const struct op_call *call, json_t **out,
@@ -233,7 +242,8 @@ belay_rc op_fleet_status(const struct op_call *call, json_t **out,
         return show_fleet(call, out, err);
     json_t *rows = json_array(), *answer = json_object();
     int failed = json_object_set_new(answer, "fleets", rows);
-    belay_rc rc = failed ? BELAY_OK : fleet_names(NULL, add_fleet, rows, err);
+    struct fleets all = { .dir = call->fleet_dir, .rows = rows };
+    belay_rc rc = failed ? BELAY_OK : fleet_names(all.dir, add_fleet, &all, err);
 
     if (rc == BELAY_OK)
         return op_finish(answer, failed, out, err);
@@ -264,8 +274,10 @@ belay_rc op_fleet_reset(const struct op_call *call, json_t **out,
 
 belay_rc op_fleet_rm(const struct op_call *call, json_t **out, struct belay_error *err)
 {
+    const struct belay_fleet_options options = { .size = sizeof(options),
+                                                 .dir = call->fleet_dir };
     const char *name = op_str(call, "name");
-    belay_rc rc = belay_fleet_remove(name, NULL, err);
+    belay_rc rc = belay_fleet_remove(name, &options, err);
 
     if (rc != BELAY_OK)
         return rc;

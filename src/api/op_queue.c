@@ -96,8 +96,10 @@ belay_rc op_queue_claim(const struct op_call *call, json_t **out,
         request.batch_ids = NULL;
     else
         request.max = request.n_batch_ids;
-    rc = queue_claim(call->belay->space, &request, bytes_str(op_principal(call)),
-                     &arena, &claimed, err);
+    rc = queue_claim(&(struct queue_site){ .space = call->belay->space,
+                                           .host = call->belay->host,
+                                           .principal = bytes_str(op_principal(call)) },
+                     &request, &arena, &claimed, err);
     return rc ? rc : answer_claimed(&claimed, &arena, out, err);
 }
 

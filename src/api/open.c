@@ -1,12 +1,15 @@
 #include <belay/belay.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "api/handle.h"
 #include "api/options.h"
 #include "api/scheme.h"
+#include "base/hash.h"
 #include "policy/transition.h"
 #include "store/schema.h"
+#include "work/host_watch.h"
 
 static belay_rc take_namespace(struct belay *b, const char *ns, struct belay_error *err)
 {
@@ -32,6 +35,57 @@ static belay_rc open_site(struct belay *b, enum belay_backend_tag backend,
     b->processes = (struct proc_site){ .space = b->space };
     belay_rc rc = lane_book_open(&b->site.lanes, err);
     return rc ? rc : proc_book_open(&b->processes.book, err);
+}
+
+/* --- the host --- */
+
+/* "store-" and a hash of where the store is and of the namespace. */
+static belay_rc name_fleet(struct belay *b, const struct scheme *scheme,
+                           const struct url *url, struct belay_error *err)
+{
+    struct buf text CLEANUP(buf_release) = { 0 };
+    uint8_t digest[SHA256_LEN];
+    char hex[SHA256_HEX_LEN + 1];
+    belay_rc rc =
+        scheme->place ? scheme->place(url, &b->settings, &text, err) : BELAY_OK;
+
+    if (rc || text.len == 0)
+        return rc;
+    buf_append_char(&text, '\0');
+    buf_append(&text, space_name(b->space));
+    if (text.failed)
+        return err_no_memory(err, "a handle");
+    rc = sha256(buf_view(&text), digest, err);
+    if (rc)
+        return rc;
+    hex_encode(bytes_of(digest, sizeof(digest)), hex);
+    (void)snprintf(b->fleet, sizeof(b->fleet), "store-%.32s", hex);
+    return BELAY_OK;
+}
+
+static belay_rc open_host(struct belay *b, const struct belay_options *options,
+                          struct belay_error *err)
+{
+    const struct host_watch_options watch = { .fleet = b->fleet,
+                                              .dir = options->fleet_dir,
+                                              .binds =
+                                                  options->host == BELAY_HOST_BOUND };
+
+    if (options->host == BELAY_HOST_APART || b->fleet[0] == '\0')
+        return BELAY_OK;
+    belay_rc rc = host_watch_open(&b->host, b->space, b->site.grace_ms, &watch, err);
+    b->site.host = b->processes.host = b->host;
+    return rc;
+}
+
+static belay_rc check_host(const struct belay_options *options, struct belay_error *err)
+{
+    if (options->host >= BELAY_HOST_APART && options->host <= BELAY_HOST_BOUND)
+        return BELAY_OK;
+    (void)err_reason(err, BELAY_INVALID, "option",
+                     "struct belay_options: host: must be one of enum belay_host");
+    err_entity(err, bytes_str("host"));
+    return BELAY_INVALID;
 }
 
 /* The driver, the store on it, and the space in that. */
@@ -74,6 +128,8 @@ static belay_rc open_handle(struct belay *b, const char *text,
 
     belay_rc rc = settings_from_options(&b->settings, options, err);
     if (rc == BELAY_OK)
+        rc = check_host(options, err);
+    if (rc == BELAY_OK)
         rc = take_namespace(b, options->ns, err);
     if (rc == BELAY_OK)
         rc = url_parse(bytes_of(text, strnlen(text, URL_MAX + 1)), a, &url, err);
@@ -83,7 +139,9 @@ static belay_rc open_handle(struct belay *b, const char *text,
         rc = scheme_options(scheme, &url, &b->settings, err);
     if (rc == BELAY_OK)
         rc = open_store(b, scheme, &url, reach, err);
-    return rc;
+    if (rc == BELAY_OK)
+        rc = name_fleet(b, scheme, &url, err);
+    return rc ? rc : open_host(b, options, err);
 }
 
 belay_rc belay_open(const char *url, const struct belay_options *options,
@@ -127,6 +185,7 @@ void belay_close(struct belay *b)
 {
     if (!b)
         return;
+    host_watch_close(b->host); /* first: its thread uses the others */
     lane_book_close(b->site.lanes);
     proc_book_close(b->processes.book);
     store_close(b->store);

@@ -139,7 +139,8 @@ struct op_call {
     struct belay *belay; /* NULL unless op->needs_store, or where it opens by itself */
     const char *store;   /* the URL, and ... */
     const char *ns;      /* ... the namespace, where op->needs_store */
-    const char *principal;          /* who asks, for the audit log; NULL: not known */
+    const char *fleet_dir; /* where shared memory lies; NULL: where it is by default */
+    const char *principal; /* who asks, for the audit log; NULL: not known */
     const struct op_source *source; /* where an argument is OP_STREAM */
     const struct op_sink *sink;     /* where the shape is OP_BYTES */
     const struct op_follow *follow; /* gets the items of a list one by one, and all
@@ -196,6 +197,7 @@ struct operation {
     bool
         terse; /* people see only the essence, as with -q; nothing where there is none */
     bool lasts;     /* goes on until call->cancel */
+    bool watches;   /* waits for work or time: opened with BELAY_HOST_WATCH */
     bool is_live;   /* a list whose items are handed over when they come, always */
     bool by_handle; /* a verb of a holder: goes to the socket of a job where there is
                          one (cli/job_client.h) */

@@ -117,7 +117,8 @@ const struct operation ops_activity[4] = {
       .summary = "Do what happens by itself: delays, lost leases, timeouts, deadlines",
       .details =
           "Serves every namespace of the store, until it is told to stop. Any number "
-          "of processes may do so: one at a time works in each. A claim sees to what "
+          "of processes may do so: one at a time works in each, and of one host one "
+          "process, whose place another takes when it ends. A claim sees to what "
           "is due by itself, so that a "
           "store without this still makes progress.",
       .args = timers_args,
@@ -129,5 +130,6 @@ const struct operation ops_activity[4] = {
       .columns = timers_columns,
       .essence = "promoted",
       .lasts = true,
+      .watches = true,
       .handler = op_timers },
 };

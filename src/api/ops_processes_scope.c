@@ -116,6 +116,7 @@ const struct operation ops_process_scope[8] = {
       .shape = OP_OBJECT,
       .columns = lease_columns,
       .essence = "handle",
+      .watches = true,
       .handler = op_process_lease },
     { .name = "process.renew",
       .words = "process renew",

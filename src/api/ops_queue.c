@@ -185,6 +185,7 @@ const struct operation ops_queue[] = {
       .essence = "handle",
       .rows = "claim.batches",
       .row_columns = claimed_columns,
+      .watches = true,
       .handler = op_queue_claim },
     { .name = "queue.renew",
       .words = "queue renew",

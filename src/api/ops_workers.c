@@ -152,7 +152,8 @@ const struct operation ops_worker[3] = {
           "infra_crash, anything else fails transient. The lease is renewed beside it; "
           "when it is lost or the execution cancelled, the process group gets TERM, "
           "then KILL, and nothing more is written. TERM ends it when its jobs are "
-          "done.",
+          "done. Its leases are bound to its process: when that dies, other workers of "
+          "this host have its jobs at once.",
       .args = work_args,
       .n_args = COUNT_OF(work_args),
       .scope = OP_SCOPE_WORK,
@@ -178,6 +179,7 @@ const struct operation ops_worker[3] = {
       .essence = "handle",
       .rows = "claims",
       .row_columns = op_claim_columns,
+      .watches = true,
       .handler = op_claim },
     { .name = "grant",
       .words = "grant",

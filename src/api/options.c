@@ -41,7 +41,7 @@ static belay_rc copy_known(const struct belay_options *in, struct belay_options 
         return BELAY_MISUSE;
     }
     memcpy(out, in, in->size < sizeof(*out) ? in->size : sizeof(*out));
-    if (out->reserved != 0)
+    if (out->reserved != 0 || out->reserved2 != 0)
         return misuse(err, "reserved is not 0");
     return BELAY_OK;
 }

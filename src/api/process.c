@@ -145,8 +145,8 @@ belay_rc belay_process_lease(struct belay *b, const char *process_id,
     if (incarnation)
         rc = sized_read(&incarnation_type, incarnation, &known, err);
     if (rc == BELAY_OK)
-        rc = proc_lease(&b->processes, process_id, owner_id, lease_ms, &known, arena,
-                        &found, err);
+        rc = proc_lease(&b->processes, process_id, owner_id, lease_ms,
+                        incarnation ? &known : NULL, arena, &found, err);
     if (rc == BELAY_OK)
         *out = found;
     return rc;

@@ -66,7 +66,8 @@ belay_rc belay_queue_claim(struct belay *b, const struct belay_claim_request *re
     if (rc == BELAY_OK)
         rc = strings_given(known.batch_ids, known.n_batch_ids, "batch_ids", err);
     if (rc == BELAY_OK)
-        rc = queue_claim(b->space, &known, bytes_of(NULL, 0), arena, &found, err);
+        rc = queue_claim(&(struct queue_site){ .space = b->space, .host = b->host },
+                         &known, arena, &found, err);
     if (rc == BELAY_OK)
         *out = found;
     return rc;

@@ -1,5 +1,7 @@
 #include "api/scheme.h"
 
+#include <sys/stat.h>
+
 #include "store/drivers/memory.h"
 #include "store/drivers/sqlite.h"
 
@@ -55,18 +57,35 @@ static belay_rc look_sqlite(const struct url *url, const struct driver_config *c
     return rc ? rc : sqlite_look(path, &config->clock, err);
 }
 
+/* The file itself, whatever its path. */
+static belay_rc place_sqlite(const struct url *url, const struct settings *settings,
+                             struct buf *out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    const char *path = NULL;
+    struct stat st;
+    belay_rc rc = sqlite_path(url, &arena, &path, err);
+
+    (void)settings;
+    if (rc || !path || strcmp(path, ":memory:") == 0 || stat(path, &st))
+        return rc;
+    buf_printf(out, "sqlite %llx %llx", (unsigned long long)st.st_dev,
+               (unsigned long long)st.st_ino);
+    return rc;
+}
+
 /* clang-format off */
 const struct scheme scheme_table[] = {
-    { "memory",     open_memory,          NULL,        NULL,                   BELAY_BACKEND_MEMORY },
-    { "sqlite",     open_sqlite,          look_sqlite, NULL,                   BELAY_BACKEND_SQLITE },
-    { "postgres",   scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES },
-    { "postgresql", scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES },
-    { "valkey",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
-    { "valkeys",    scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
-    { "redis",      scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
-    { "rediss",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY },
-    { "http",       NULL,                 NULL,        NULL,                   0 },
-    { "https",      NULL,                 NULL,        NULL,                   0 },
+    { "memory",     open_memory,          NULL,        NULL,                   BELAY_BACKEND_MEMORY,   NULL },
+    { "sqlite",     open_sqlite,          look_sqlite, NULL,                   BELAY_BACKEND_SQLITE,   place_sqlite },
+    { "postgres",   scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES, scheme_place_postgres },
+    { "postgresql", scheme_open_postgres, NULL,        scheme_knows_postgres,  BELAY_BACKEND_POSTGRES, scheme_place_postgres },
+    { "valkey",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY,   scheme_place_valkey },
+    { "valkeys",    scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY,   scheme_place_valkey },
+    { "redis",      scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY,   scheme_place_valkey },
+    { "rediss",     scheme_open_valkey,   NULL,        scheme_knows_valkey,    BELAY_BACKEND_VALKEY,   scheme_place_valkey },
+    { "http",       NULL,                 NULL,        NULL,                   0,                      NULL },
+    { "https",      NULL,                 NULL,        NULL,                   0,                      NULL },
 };
 /* clang-format on */
 const size_t scheme_count = COUNT_OF(scheme_table);

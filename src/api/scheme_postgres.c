@@ -1,4 +1,6 @@
 /* postgres://user:password@host:port/database?option=value&... */
+#include <stdlib.h>
+
 #include "api/scheme.h"
 #include "store/drivers/postgres.h"
 
@@ -140,19 +142,72 @@ static void take_settings(const struct settings *s, struct postgres_options *o)
     o->retry_jitter = (int)s->value[SETTING_RETRY_JITTER]; /* unset: negative */
 }
 
+static belay_rc read_url(struct postgres_options *out, const struct url *url,
+                         const struct settings *settings, struct belay_arena *a,
+                         struct belay_error *err)
+{
+    struct postgres_param params[URL_OPTIONS_MAX];
+    size_t n = 0;
+
+    *out = (struct postgres_options){ 0 };
+    take_settings(settings, out);
+    belay_rc rc = take_options(url, out, params, &n, a, err);
+    return rc ? rc : postgres_options_from_uri(out, url->rest, params, n, a, err);
+}
+
 belay_rc scheme_open_postgres(struct driver **out, const struct url *url,
                               const struct settings *settings,
                               const struct driver_config *config,
                               struct belay_error *err)
 {
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
-    struct postgres_options options = { 0 };
-    struct postgres_param params[URL_OPTIONS_MAX];
-    size_t n = 0;
+    struct postgres_options options;
+    belay_rc rc = read_url(&options, url, settings, &arena, err);
 
-    take_settings(settings, &options);
-    belay_rc rc = take_options(url, &options, params, &n, &arena, err);
-    if (rc == BELAY_OK)
-        rc = postgres_options_from_uri(&options, url->rest, params, n, &arena, err);
     return rc ? rc : postgres_open(out, &options, config, err);
+}
+
+/* --- where it is --- */
+
+/* What libpq goes by: the parameter, or what it takes where there is none. */
+static const struct {
+    const char *name, *env;
+} places[] = {
+    { "service", "PGSERVICE" },   { "host", "PGHOST" },
+    { "hostaddr", "PGHOSTADDR" }, { "port", "PGPORT" },
+    { "dbname", "PGDATABASE" },   { "user", "PGUSER" },
+};
+
+static const char *value_of(const struct postgres_options *o, const char *name,
+                            const char *env)
+{
+    const char *found = NULL;
+
+    for (size_t i = 0; o->keywords && o->keywords[i]; i++) {
+        if (strcmp(o->keywords[i], name) == 0)
+            found = o->values[i]; /* the last one counts */
+    }
+    return found ? found : getenv(env);
+}
+
+/* The user is the database's name where that is not told; else it does not matter. */
+belay_rc scheme_place_postgres(const struct url *url, const struct settings *settings,
+                               struct buf *out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct postgres_options o;
+    belay_rc rc = read_url(&o, url, settings, &arena, err);
+
+    if (rc)
+        return rc;
+    bool has_name = value_of(&o, "dbname", "PGDATABASE") != NULL;
+    buf_append_str(out, "postgres");
+    for (size_t i = 0; i < COUNT_OF(places); i++) {
+        const char *value = value_of(&o, places[i].name, places[i].env);
+        if (has_name && strcmp(places[i].name, "user") == 0)
+            continue;
+        buf_printf(out, " %s=%s", places[i].name, value ? value : "");
+    }
+    buf_printf(out, " schema=%s", o.schema ? o.schema : "belay");
+    return BELAY_OK;
 }

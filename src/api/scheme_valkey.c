@@ -282,3 +282,16 @@ belay_rc scheme_open_valkey(struct driver **out, const struct url *url,
 
     return rc ? rc : valkey_open(out, &options, config, err);
 }
+
+belay_rc scheme_place_valkey(const struct url *url, const struct settings *settings,
+                             struct buf *out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct valkey_options o;
+    belay_rc rc = scheme_read_valkey(&o, url, settings, &arena, err);
+
+    if (rc == BELAY_OK)
+        buf_printf(out, "valkey %s %u %u %s", o.host ? o.host : "",
+                   o.port ? o.port : 6379, o.database, o.prefix ? o.prefix : "belay");
+    return rc;
+}

@@ -35,10 +35,21 @@ static void name_principal(char out[PRINCIPAL_MAX])
         (void)snprintf(out, PRINCIPAL_MAX, "cli:%s", entry.pw_name);
 }
 
-static belay_rc open_store(const struct request *r, struct belay **out,
-                           struct belay_error *err)
+static const char *fleet_dir(const struct cli *cli)
 {
-    const struct belay_options options = { .size = sizeof(options), .ns = r->ns };
+    const char *dir = cli->env("BELAY_FLEET_DIR");
+
+    return dir && *dir ? dir : NULL;
+}
+
+static belay_rc open_store(const struct cli *cli, const struct request *r,
+                           struct belay **out, struct belay_error *err)
+{
+    const struct belay_options options = { .size = sizeof(options),
+                                           .ns = r->ns,
+                                           .host = r->op->watches ? BELAY_HOST_WATCH
+                                                                  : BELAY_HOST_APART,
+                                           .fleet_dir = fleet_dir(cli) };
 
     if (!r->op->needs_store || r->op->reach == OP_REACH_URL || r->socket)
         return BELAY_OK;
@@ -114,6 +125,7 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
         .belay = b,
         .store = r->store,
         .ns = r->ns,
+        .fleet_dir = fleet_dir(cli),
         .principal = is_named ? principal : NULL,
         .source = &source,
         .sink = &sink,
@@ -165,7 +177,7 @@ static belay_rc answer(const struct cli *cli, struct request *r, struct buf *out
 
     belay_rc rc = ends_open(cli, r, &ends, err);
     if (rc == BELAY_OK)
-        rc = open_store(r, &b, err);
+        rc = open_store(cli, r, &b, err);
     if (rc != BELAY_OK)
         return rc;
     if (is_given(r, "watch"))

@@ -235,7 +235,11 @@ static belay_rc answer(const struct worker *w, json_t **out, struct belay_error 
 static belay_rc run(const struct op_call *call, const struct work_plan *plan,
                     int signals, json_t **out, struct belay_error *err)
 {
-    const struct belay_options options = { .size = sizeof(options), .ns = call->ns };
+    /* Jobs end with their worker, or soon after: nobody else goes on with their leases. */
+    const struct belay_options options = { .size = sizeof(options),
+                                           .ns = call->ns,
+                                           .host = BELAY_HOST_BOUND,
+                                           .fleet_dir = call->fleet_dir };
     struct worker w = {
         .call = call,
         .plan = *plan,

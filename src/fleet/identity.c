@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/syscall.h>
@@ -184,6 +185,9 @@ static void sleep_on(struct belay_fleet *f, const struct belay_identity *who, in
                                                         memory_order_acquire))
                 is |= LIFE_WAITERS;
             futex_wait(life, is, us);
+            /* The kernel wakes one. */
+            if ((atomic_load_explicit(life, memory_order_acquire) & LIFE_DIED) != 0)
+                futex_wake(life, INT_MAX);
             return;
         }
     }

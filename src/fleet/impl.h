@@ -423,6 +423,11 @@ belay_rc contest_refuse_clock(struct belay_error *err);
 /* The time as the caller says it, within bounds; the handle remembers it. */
 uint64_t contest_tell_time(struct belay_fleet *f, int64_t now_ms);
 
+/* --- notify.c --- */
+
+/* One more (1) or less (-1) of this member waits on the word; 0: says so once more. */
+void notify_set_waiting(struct belay_fleet *f, uint32_t slot, int change);
+
 /* --- futex.c --- */
 
 void futex_wake(au32 *word, int n);

@@ -76,9 +76,9 @@ uint32_t belay_notify_value(struct belay_fleet *f, struct belay_notify word)
     return atomic_load_explicit(&f->words[word.slot].value, memory_order_acquire);
 }
 
-/* Threads of a member share its bit. */
-static void set_waiting(struct belay_fleet *f, uint32_t slot, int change)
+void notify_set_waiting(struct belay_fleet *f, uint32_t slot, int change)
 {
+    /* Threads of a member share its bit. */
     au64 *bits = &f->words[slot].waiters[f->node / 64];
     uint64_t bit = UINT64_C(1) << (f->node % 64);
 
@@ -111,7 +111,7 @@ belay_rc belay_notify_wait(struct belay_fleet *f, struct belay_notify word,
     int change = 1;
     while (now == seen && rc == BELAY_OK) {
         /* Once more each time: a sweep of the node's last member may have cleared it. */
-        set_waiting(f, word.slot, change);
+        notify_set_waiting(f, word.slot, change);
         change = 0;
         fleet_step(f, STEP_NOTIFY_MARKED);
         now = atomic_load_explicit(value, memory_order_seq_cst);
@@ -123,7 +123,7 @@ belay_rc belay_notify_wait(struct belay_fleet *f, struct belay_notify word,
         now = atomic_load_explicit(value, memory_order_seq_cst);
     }
     if (change == 0)
-        set_waiting(f, word.slot, -1);
+        notify_set_waiting(f, word.slot, -1);
     if (now != seen) {
         if (out)
             *out = now;

@@ -1,5 +1,7 @@
 /* Waiting for a subject: on O, which changes when it is released, and on the holder's life
  * word, which the kernel changes when it dies; until the deadline at most. */
+#include <limits.h>
+
 #include "fleet/impl.h"
 
 /* How long to sleep at most before looking again. */
@@ -48,6 +50,9 @@ static void sleep_on(struct belay_fleet *f, uint32_t entry, uint64_t o, int64_t 
         life |= LIFE_WAITERS;
     futex_wait_two((au32 *)(void *)&e->o, (uint32_t)o, &holder->life, life,
                    nap_us(f, e, o, most));
+    /* The kernel wakes one. */
+    if ((atomic_load_explicit(&holder->life, memory_order_acquire) & LIFE_DIED) != 0)
+        futex_wake(&holder->life, INT_MAX);
 }
 
 belay_rc belay_contest_claim(struct belay_fleet *f,

@@ -30,6 +30,11 @@ bool lease_is_live(const struct lease *l, int64_t now_ms)
     return lease_is_granted(l) && l->expires_at_ms > now_ms;
 }
 
+bool lease_may_be_taken(const struct lease *l, int64_t now_ms, bool holder_dead)
+{
+    return holder_dead || !lease_is_live(l, now_ms);
+}
+
 const char *lease_lost_reason(const struct lease *l, const struct lease_proof *proof,
                               int64_t epoch)
 {

@@ -1,7 +1,7 @@
 /* lease.h - one holder at a time: who holds, who may take over, who is too late.
  *
- * The one set of rules for every noun that is leased.  Time only makes a lease eligible
- * for takeover; a committed transition ends it (L5).  Whoever presents the current
+ * The one set of rules for every noun that is leased.  Time, or proof that its holder is
+ * dead, only makes a lease eligible for takeover; a committed transition ends it (L5).  Whoever presents the current
  * token holds, however late; whoever does not is stale, however early.
  *
  * Pure: no I/O, no clock, no randomness, no memory.
@@ -48,6 +48,11 @@ MUST_USE belay_rc lease_check_ttl(int64_t ttl_ms, struct belay_error *err);
  * expires_at == now it has. */
 bool lease_is_granted(const struct lease *l);
 bool lease_is_live(const struct lease *l, int64_t now_ms);
+
+/* Whether somebody else may have it: nobody holds it, its end has come, or its holder was
+ * proved dead (C5: wrong evidence costs its holder the lease, never two holders).  This
+ * only makes it eligible; taking it is a grant like any other, with its own fence. */
+bool lease_may_be_taken(const struct lease *l, int64_t now_ms, bool holder_dead);
 
 /* Whether the proof is the current holder's: NULL, or the reason of lease_lost:
  * `released` (nobody holds it), `superseded` (somebody else does), `epoch` (the store's

@@ -159,6 +159,8 @@ struct due_time {
 
 static int64_t lost_at(const struct due_facts *f)
 {
+    if (f->holder_dead) /* nobody is there to use the rest of it */
+        return 0;
     return f->lease_expires_at_ms == BELAY_TIME_NONE
                ? BELAY_TIME_NONE
                : time_add_ms(f->lease_expires_at_ms, f->grace_ms);

@@ -49,7 +49,8 @@ enum due_action {
     DUE_EXPIRE,  /* its deadline */
     DUE_PROMOTE, /* its delay is over */
     DUE_TIMEOUT, /* the attempt has taken too long: fail(timeout) */
-    DUE_LOST,    /* the lease ended, the grace passed: can be claimed again */
+    DUE_LOST,    /* the lease ended, the grace passed, or its holder is dead: can be
+                    claimed again */
     DUE_CAPPED,  /* likewise, and it was lost too often: terminal */
     DUE_UNGRANT, /* a grant was not used */
     DUE_PURGE,   /* its retention is over */
@@ -62,6 +63,7 @@ struct due_facts {
         grant_until_ms, purge_at_ms;
     int64_t reclaims, max_reclaims;
     int64_t grace_ms;
+    bool holder_dead; /* who holds the lease was proved dead: it is lost now */
 };
 
 /* A time that is reached is due.  Something delayed without a time is due at once.

@@ -270,6 +270,7 @@ static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
     struct bytes topics[LANES_PER_CLAIM];
     struct listener *l = NULL;
 
+    (void)host_join(c->site->host); /* H3: somebody has to hear of deaths */
     for (size_t i = 0; i < c->policy->n_lanes; i++) {
         if (!lane_topic(c->lanes[i], a, &topics[i]))
             return err_no_memory(err, "a claim");

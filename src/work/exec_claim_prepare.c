@@ -86,8 +86,6 @@ belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
     c->lease_ms = policy->lease_ms > 0    ? policy->lease_ms
                   : policy->lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
                                           : 0;
-    c->holder = (struct lease_holder){ .owner = bytes_str(policy->worker),
-                                       .principal = site->principal };
     rc = lease_check_ttl(c->lease_ms, err);
     if (rc == BELAY_OK)
         rc = take_lanes(c, a, err);
@@ -98,6 +96,9 @@ belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
         rc = draw_tickets(c, a, err);
     if (rc == BELAY_OK)
         rc = claim_view(c, false, a, err);
+    if (rc == BELAY_OK)
+        c->holder =
+            lease_holder_of(bytes_str(policy->worker), site->principal, site->host);
     return rc;
 }
 

@@ -12,6 +12,7 @@ struct due {
     const struct row *spec;
     int64_t now_ms, next_ms;
     uint64_t random;
+    bool holder_dead;
     struct event_list *events;
     struct due_count *count;
 };
@@ -37,6 +38,7 @@ static struct due_facts facts_of(const struct due *d, const struct exec_policy *
         .reclaims = exec_i64(e, EXEC_RECLAIMS, 0),
         .max_reclaims = p->max_reclaims,
         .grace_ms = d->site->grace_ms,
+        .holder_dead = d->holder_dead,
     };
 }
 
@@ -92,8 +94,9 @@ static belay_rc tell_expired(struct due *d)
     const struct event_facts f = { .type = BELAY_EVENT_EXPIRED,
                                    .at_ms = d->now_ms,
                                    .fence = exec_i64(d->e, EXEC_LEASE + LEASE_FENCE, 0),
-                                   .worker =
-                                       exec_bytes(d->e, EXEC_LEASE + LEASE_OWNER) };
+                                   .worker = exec_bytes(d->e, EXEC_LEASE + LEASE_OWNER),
+                                   .reason =
+                                       bytes_str(d->holder_dead ? HOLDER_DEAD : "") };
 
     return event_add(d->events, d->e, &f);
 }
@@ -147,12 +150,30 @@ static belay_rc (*const actions[])(struct txn *t, struct due *d) = {
     [DUE_UNGRANT] = do_ungrant, [DUE_PURGE] = do_purge,
 };
 
+static belay_rc see_to(struct txn *t, struct due *d)
+{
+    struct exec_policy policy;
+    belay_rc rc = BELAY_OK;
+
+    if (!d->spec) {
+        rc = txn_fail(t, BELAY_CORRUPT, "execution_spec",
+                      "execution %.*s: what was submitted is missing",
+                      (int)d->e->id.len, (const char *)d->e->id.ptr);
+        err_entity(txn_error(t), d->e->id);
+        return rc;
+    }
+    rc = exec_policy_read(t, d->spec, &policy);
+    if (rc)
+        return rc;
+    const struct due_facts f = facts_of(d, &policy);
+    return actions[due_judge(&f, d->now_ms, &d->next_ms)](t, d);
+}
+
 belay_rc exec_due(struct txn *t, const struct exec_site *site, const struct row *row,
                   const struct row *spec, int64_t now_ms, uint64_t random,
                   struct event_list *events, struct due_count *count)
 {
     struct exec e;
-    struct exec_policy policy;
     struct due d = { .site = site,
                      .e = &e,
                      .spec = spec,
@@ -163,20 +184,35 @@ belay_rc exec_due(struct txn *t, const struct exec_site *site, const struct row 
                      .count = count };
     belay_rc rc = exec_of(t, row, &e);
 
-    if (rc)
+    return rc ? rc : see_to(t, &d);
+}
+
+/* L7: evidence is about one grant.  A lease that was granted since is somebody else's. */
+static bool is_still(const struct exec *e, struct bytes lease_id)
+{
+    return e->vector.ownership == BELAY_LEASED &&
+           bytes_eq(exec_bytes(e, EXEC_LEASE + LEASE_ID), lease_id);
+}
+
+belay_rc exec_bereave(struct txn *t, const struct exec_site *site,
+                      const struct exec_bereaved *b, int64_t now_ms, uint64_t random,
+                      struct event_list *events, struct due_count *count)
+{
+    struct exec e;
+    struct due d = { .site = site,
+                     .e = &e,
+                     .spec = b->spec,
+                     .now_ms = now_ms,
+                     .next_ms = TIME_NONE,
+                     .random = random,
+                     .holder_dead = true,
+                     .events = events,
+                     .count = count };
+    belay_rc rc = b->row ? exec_of(t, b->row, &e) : BELAY_OK;
+
+    if (rc || !b->row || !is_still(&e, b->lease_id))
         return rc;
-    if (!spec) {
-        rc = txn_fail(t, BELAY_CORRUPT, "execution_spec",
-                      "execution %.*s: what was submitted is missing", (int)e.id.len,
-                      (const char *)e.id.ptr);
-        err_entity(txn_error(t), e.id);
-        return rc;
-    }
-    rc = exec_policy_read(t, spec, &policy);
-    if (rc)
-        return rc;
-    const struct due_facts f = facts_of(&d, &policy);
-    return actions[due_judge(&f, now_ms, &d.next_ms)](t, &d);
+    return see_to(t, &d);
 }
 
 /* --- when the next time is --- */

@@ -133,7 +133,7 @@ static belay_rc prepare_redeem(struct redeeming *r, const char *grant_id,
                         GRANT_ID_MAX);
     if (rc)
         return rc;
-    r->holder.owner = bytes_str(worker);
+    r->holder = lease_holder_of(bytes_str(worker), r->site->principal, r->site->host);
     r->grant = bytes_str(grant_id);
     r->lease_ms = lease_ms > 0    ? lease_ms
                   : lease_ms == 0 ? BELAY_EXECUTION_LEASE_MS
@@ -150,7 +150,7 @@ belay_rc exec_claim_grant(const struct exec_site *site, const char *grant_id,
                           const char *worker, int64_t lease_ms, struct belay_arena *a,
                           struct belay_work *out, struct belay_error *err)
 {
-    struct redeeming r = { .site = site, .holder = { .principal = site->principal } };
+    struct redeeming r = { .site = site };
     belay_rc rc = prepare_redeem(&r, grant_id, worker, lease_ms, err);
 
     if (rc == BELAY_OK)

@@ -7,6 +7,7 @@
 struct pass {
     struct store *store;
     int64_t grace_ms;
+    struct host *host;
     const struct belay_scanner_filter *filter;
     struct belay_timer_report report;
     belay_rc failed; /* of the first namespace that could not be served */
@@ -32,7 +33,7 @@ void timer_report_add(struct belay_timer_report *to, const struct belay_timer_re
 /* One that cannot be served does not stand in the way of the others. */
 static void serve_one(struct pass *p, struct bytes ns)
 {
-    struct exec_site site = { .grace_ms = p->grace_ms };
+    struct exec_site site = { .grace_ms = p->grace_ms, .host = p->host };
     struct belay_timer_report report = { .next_due_at_ms = TIME_NONE };
     struct belay_error err;
     belay_rc rc = store_space(p->store, ns, &site.space, &err);
@@ -92,12 +93,16 @@ belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
     return p.failed;
 }
 
-belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
+belay_rc exec_timers_serve(const struct exec_site *site,
                            const struct belay_scanner_filter *filter,
                            struct belay_cancel *cancel, struct belay_error *err)
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
-    struct pass p = { .store = s, .grace_ms = grace_ms, .filter = filter };
+    struct store *s = space_store(site->space);
+    struct pass p = {
+        .store = s, .grace_ms = site->grace_ms, .host = site->host, .filter = filter
+    };
+    struct host_seat seat = timers_seat(filter);
     const struct bytes topic = bytes_str(TIMERS_TOPIC);
     struct space *system = NULL;
     struct listener *l = NULL;
@@ -106,11 +111,16 @@ belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
     if (rc == BELAY_OK) /* nobody posts there: it is what can be cancelled */
         rc = space_listen(system, &topic, 1, cancel, &arena, &l, err);
     while (rc == BELAY_OK) {
+        bool is_ours = host_hold(site->host, &seat);
+        p.report.next_due_at_ms = TIME_NONE;
         /* What goes wrong with the store or one of its namespaces may pass. */
-        if (pass(&p, NULL))
+        if (is_ours && pass(&p, NULL)) {
             p.report.next_due_at_ms = TIME_NONE;
+            host_yield(site->host, &seat);
+        }
         rc = exec_rest(system, l, p.report.next_due_at_ms, NO_DEADLINE_US, err);
     }
+    host_yield(site->host, &seat);
     listener_close(l);
     return rc;
 }

@@ -37,6 +37,7 @@ struct timing {
     const struct exec_site *site;
     struct filter filter;
     struct sickbay *sick;
+    struct lease_holder holder;
     char token[LEASE_ID_HEX + 1], lease_id[LEASE_ID_HEX + 1];
     uint64_t random;
 

@@ -4,6 +4,8 @@
  * do the same in vain.  Nothing depends on it: every item is decided and written under
  * guard of its own row (exec_due), so one who was paused past its lease and goes on finds
  * either what is still due, or nothing to do. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -86,7 +88,7 @@ static belay_rc take_body(struct txn *t, void *arg)
 {
     struct timing *x = arg;
     struct change changes[LEASE_COLUMNS];
-    struct lease_grant grant = { .holder = { .owner = bytes_str(TIMER_OWNER) },
+    struct lease_grant grant = { .holder = x->holder,
                                  .token = bytes_str(x->token),
                                  .id = bytes_str(x->lease_id) };
     const struct row *row = NULL;
@@ -102,7 +104,9 @@ static belay_rc take_body(struct txn *t, void *arg)
     grant.expires_at_ms = lease_expiry(x->now_ms, TIMER_LEASE_MS);
     if (row) {
         struct lease l = lease_of(row, TIMER_LEASE);
-        x->busy = lease_is_live(&l, x->now_ms);
+        struct lease_holder who = lease_holder_in(row, TIMER_LEASE);
+        x->busy =
+            !lease_may_be_taken(&l, x->now_ms, host_proves_dead(x->site->host, &who));
         x->held_until_ms = l.expires_at_ms;
         fence = l.fence;
     }
@@ -199,6 +203,7 @@ static belay_rc prepare(struct timing *x, struct belay_error *err)
     struct store *s = space_store(x->site->space);
     belay_rc rc = lease_id_make(s, x->token, err);
 
+    x->holder = lease_holder_here(bytes_str(TIMER_OWNER), x->site->host);
     if (rc == BELAY_OK)
         rc = lease_id_make(s, x->lease_id, err);
     if (rc == BELAY_OK)
@@ -249,6 +254,20 @@ belay_rc exec_timers_step(const struct exec_site *site,
 
 /* --- running --- */
 
+/* Timers with another filter are about something else. */
+struct host_seat timers_seat(const struct belay_scanner_filter *f)
+{
+    struct host_seat s = { .label_len = 0 };
+    bool has_ns = f && f->ns, has_tag = f && f->tag_key;
+    int n = snprintf(s.label, sizeof(s.label), "timers%s%s%s%s%s%s",
+                     has_ns ? " of " : "", has_ns ? f->ns : "", has_tag ? " with " : "",
+                     has_tag ? f->tag_key : "", has_tag ? "=" : "",
+                     has_tag && f->tag_value ? f->tag_value : "");
+
+    s.label_len = n < (int)sizeof(s.label) ? (size_t)n : sizeof(s.label) - 1;
+    return s;
+}
+
 /* A store that is away for a while comes back; anything else is the caller's. */
 static bool passes(belay_rc rc)
 {
@@ -262,19 +281,26 @@ belay_rc exec_timers_run(const struct exec_site *site,
 {
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     const struct bytes topic = bytes_str(TIMERS_TOPIC);
+    struct host_seat seat = timers_seat(filter);
     struct sickbay sick = { .next = 0 };
     struct listener *l = NULL;
     belay_rc rc = space_listen(site->space, &topic, 1, cancel, &arena, &l, err);
 
     while (rc == BELAY_OK) {
-        struct belay_timer_report report;
-        rc = step(site, filter, &sick, &report, err);
+        struct belay_timer_report report = { .next_due_at_ms = TIME_NONE };
+        /* Another process of this host does it: nothing is asked of the store. */
+        bool is_ours = host_hold(site->host, &seat);
+        if (is_ours)
+            rc = step(site, filter, &sick, &report, err);
         if (rc && !passes(rc))
             break;
-        if (rc)
+        if (rc) { /* another one may reach the store */
             report.next_due_at_ms = TIME_NONE;
+            host_yield(site->host, &seat);
+        }
         rc = exec_rest(site->space, l, report.next_due_at_ms, NO_DEADLINE_US, err);
     }
+    host_yield(site->host, &seat);
     listener_close(l);
     return rc;
 }

@@ -30,7 +30,8 @@ struct exec_site {
     struct lane_book *lanes;
     struct bytes principal; /* who asks, as the door knows it; may be empty */
     enum belay_backend_tag backend;
-    int64_t grace_ms; /* after a lease's end, before somebody else may have it */
+    int64_t grace_ms;  /* after a lease's end, before somebody else may have it */
+    struct host *host; /* NULL: the handle keeps apart from its host's others */
 };
 
 /* --- handles (exec_handle.c) --- */
@@ -172,6 +173,16 @@ MUST_USE belay_rc exec_timers_run(const struct exec_site *site,
                                   const struct belay_scanner_filter *filter,
                                   struct belay_cancel *cancel, struct belay_error *err);
 
+/* What one process of a host has who runs timers with this filter (may be NULL). */
+struct host_seat timers_seat(const struct belay_scanner_filter *f);
+
+/* --- exec_dead.c --- */
+
+/* Leases of this namespace whose holders are dead by the host's evidence are lost now.  Goes
+ * over what is leased, page by page; *out_lost is how many were found. */
+MUST_USE belay_rc exec_dead_sweep(const struct exec_site *site, int64_t *out_lost,
+                                  struct belay_error *err);
+
 /* --- exec_serve.c: every namespace of a store that the filter admits --- */
 
 /* One step in each, added up.  One that cannot be served does not keep the others from it:
@@ -183,8 +194,9 @@ MUST_USE belay_rc exec_timers_pass(struct store *s, int64_t grace_ms,
 /* Adds what one step did to what others did; the next time is the earliest. */
 void timer_report_add(struct belay_timer_report *to,
                       const struct belay_timer_report *r);
-/* Passes when something is due and every 5 seconds, until cancelled. */
-MUST_USE belay_rc exec_timers_serve(struct store *s, int64_t grace_ms,
+/* Passes when something is due and every 5 seconds, until cancelled, by one process of a
+ * host.  The store is that of the site's space. */
+MUST_USE belay_rc exec_timers_serve(const struct exec_site *site,
                                     const struct belay_scanner_filter *filter,
                                     struct belay_cancel *cancel,
                                     struct belay_error *err);

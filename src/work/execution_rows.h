@@ -234,6 +234,20 @@ MUST_USE belay_rc exec_due(struct txn *t, const struct exec_site *site,
                            int64_t now_ms, uint64_t random, struct event_list *events,
                            struct due_count *count);
 
+/* An execution whose holder was proved dead: what is due of it, else its lease is lost now
+ * (transition T18, without waiting for its end and the grace).  Nothing happens unless the
+ * lease is still the one that the evidence is about. */
+#define HOLDER_DEAD "holder_dead" /* reason of the `expired` event then */
+struct exec_bereaved {
+    const struct row *row; /* guarded; NULL: it is gone */
+    const struct row *spec;
+    struct bytes lease_id; /* of the grant to whoever died */
+};
+MUST_USE belay_rc exec_bereave(struct txn *t, const struct exec_site *site,
+                               const struct exec_bereaved *b, int64_t now_ms,
+                               uint64_t random, struct event_list *events,
+                               struct due_count *count);
+
 /* The earliest time at which something becomes due by itself, after now; TIME_NONE. */
 MUST_USE belay_rc exec_next_due(struct txn *t, int64_t now_ms, int64_t *out_ms);
 

@@ -14,6 +14,42 @@ belay_rc lease_id_make(struct store *s, char out[LEASE_ID_HEX + 1],
     return rc;
 }
 
+struct lease_holder lease_holder_here(struct bytes owner, struct host *h)
+{
+    struct lease_holder out = { .owner = owner };
+
+    if (!h || !host_join(h))
+        return out;
+    out.host = h->self.host;
+    out.boot = h->self.boot;
+    out.member = h->self.member;
+    out.pid = h->self.pid;
+    out.process_start = h->self.process_start;
+    return out;
+}
+
+struct lease_holder lease_holder_of(struct bytes owner, struct bytes principal,
+                                    struct host *h)
+{
+    struct lease_holder out = lease_holder_here(owner, h && h->binds ? h : NULL);
+
+    out.principal = principal;
+    return out;
+}
+
+struct lease_holder lease_holder_in(const struct row *row, unsigned base)
+{
+    return (struct lease_holder){
+        .owner = row_bytes(row, base + LEASE_OWNER),
+        .principal = row_bytes(row, base + LEASE_PRINCIPAL),
+        .host = row_bytes(row, base + LEASE_HOST),
+        .boot = row_bytes(row, base + LEASE_BOOT),
+        .member = row_bytes(row, base + LEASE_FLEET_MEMBER),
+        .pid = row_i64(row, base + LEASE_PID, 0),
+        .process_start = row_i64(row, base + LEASE_PROCESS_START, 0),
+    };
+}
+
 struct lease lease_of(const struct row *row, unsigned base)
 {
     return (struct lease){

@@ -8,6 +8,7 @@
 
 #include "policy/lease.h"
 #include "store/txn.h"
+#include "work/host.h"
 
 /* Who is granted a lease; everything may be empty but the owner. */
 struct lease_holder {
@@ -23,6 +24,16 @@ struct lease_grant {
     struct bytes token, id; /* id: LEASE_ID_HEX digits, drawn before the body */
     int64_t fence, claimed_at_ms, expires_at_ms;
 };
+
+/* Who is granted a lease at this door: `owner` for `principal` (may be empty) and, where the
+ * host binds leases to its process, the incarnation too.  Not in a body: it may join. */
+struct lease_holder lease_holder_of(struct bytes owner, struct bytes principal,
+                                    struct host *h);
+/* With the incarnation whether or not the host binds; for leases that cannot outlive their
+ * process. */
+struct lease_holder lease_holder_here(struct bytes owner, struct host *h);
+/* Who holds the lease of a row; its bytes are the row's. */
+struct lease_holder lease_holder_in(const struct row *row, unsigned base);
 
 /* 128 random bits in hex, for a grant. */
 MUST_USE belay_rc lease_id_make(struct store *s, char out[LEASE_ID_HEX + 1],

@@ -34,6 +34,7 @@ struct proc_site {
     struct space *space;
     struct proc_book *book;
     struct bytes principal; /* who asks, as the door knows it; may be empty */
+    struct host *host;      /* NULL: the handle keeps apart from its host's others */
 };
 
 /* Words of the public numbers; NULL for one that is none. */

@@ -13,6 +13,7 @@ struct leasing {
     struct bytes id;
     int64_t lease_ms;
     struct lease_holder holder;
+    struct host *host;
     char lease_id[LEASE_ID_HEX + 1];
     const struct belay_process_lease *out;
 };
@@ -126,6 +127,18 @@ static belay_rc load(struct txn *t, struct bytes id, struct proc *p, int64_t *no
     return rc ? rc : txn_now(t, now_ms);
 }
 
+/* L1, C5: asked only where somebody else is in the way. */
+static belay_rc make_room(struct txn *t, const struct leasing *l, const struct proc *p,
+                          int64_t now_ms)
+{
+    struct lease_holder who = lease_holder_in(p->row, PROCESS_LEASE);
+
+    if (bytes_eq(p->lease.owner, l->holder.owner) ||
+        lease_may_be_taken(&p->lease, now_ms, host_proves_dead(l->host, &who)))
+        return BELAY_OK;
+    return proc_unheld(t, p, now_ms);
+}
+
 static belay_rc lease_body(struct txn *t, void *arg)
 {
     struct leasing *l = arg;
@@ -133,10 +146,8 @@ static belay_rc lease_body(struct txn *t, void *arg)
     int64_t now_ms = 0, epoch = 0;
     belay_rc rc = load(t, l->id, &p, &now_ms, &epoch);
 
-    if (rc)
-        return rc;
-    if (!bytes_eq(p.lease.owner, l->holder.owner)) /* L1 */
-        rc = proc_unheld(t, &p, now_ms);
+    if (rc == BELAY_OK)
+        rc = make_room(t, l, &p, now_ms);
     return rc ? rc : grant_lease(t, l, &p, now_ms, epoch);
 }
 
@@ -173,19 +184,28 @@ belay_rc proc_lease(const struct proc_site *site, const char *process_id,
 {
     struct leasing l = { .id = bytes_str(process_id),
                          .lease_ms = lease_ms,
-                         .holder = { .owner = bytes_str(owner_id),
-                                     .principal = site->principal } };
+                         .host = site->host };
     belay_rc rc = proc_check_id(process_id, "process_id", err);
 
     if (rc == BELAY_OK)
         rc = proc_check_id(owner_id, "owner_id", err);
     if (rc == BELAY_OK)
         rc = lease_check_ttl(lease_ms, err);
-    if (rc == BELAY_OK && incarnation)
+    if (rc)
+        return rc;
+    /* An incarnation of the caller's own stands for the handle's. */
+    l.holder = lease_holder_of(bytes_str(owner_id), site->principal,
+                               incarnation ? NULL : site->host);
+    if (incarnation)
         rc = take_incarnation(incarnation, &l.holder, err);
     if (rc == BELAY_OK)
         rc = lease_id_make(space_store(site->space), l.lease_id, err);
     if (rc == BELAY_OK)
+        rc = txn_run(site->space, lease_body, &l, NULL, a, err);
+    /* Who is dead is known to those who have joined. */
+    if (rc == BELAY_LEASE_HELD && site->host &&
+        !atomic_load_explicit(&site->host->is_joined, memory_order_acquire) &&
+        host_join(site->host))
         rc = txn_run(site->space, lease_body, &l, NULL, a, err);
     if (rc == BELAY_OK)
         *out = l.out;

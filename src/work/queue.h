@@ -47,11 +47,19 @@ MUST_USE belay_rc queue_enqueue(struct space *sp, const struct belay_draft *draf
 
 /* --- claims --- */
 
-/* principal may be empty. */
-MUST_USE belay_rc queue_claim(struct space *sp,
+/* What claims of one handle share. */
+struct queue_site {
+    struct space *space;
+    struct bytes principal; /* who asks, as the door knows it; may be empty */
+    struct host *host;      /* NULL: the handle keeps apart from its host's others */
+};
+
+/* A claim that finds nothing ready asks whether those who hold batches are dead, and goes
+ * on with what is theirs. */
+MUST_USE belay_rc queue_claim(const struct queue_site *site,
                               const struct belay_claim_request *request,
-                              struct bytes principal, struct belay_arena *a,
-                              struct belay_claimed *out, struct belay_error *err);
+                              struct belay_arena *a, struct belay_claimed *out,
+                              struct belay_error *err);
 
 MUST_USE belay_rc queue_renew(struct space *sp, const struct belay_claim *claim,
                               int64_t lease_ms, int64_t *out_expires_at_ms,

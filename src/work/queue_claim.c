@@ -13,7 +13,8 @@
 struct claiming {
     /* What is asked. */
     const struct belay_claim_request *request;
-    struct bytes owner, principal;
+    struct lease_holder holder;
+    struct host *host;
     size_t max;
     char lease_id[LEASE_ID_HEX + 1];
     int64_t from; /* where the first batch was when it was last looked at: a hint */
@@ -130,6 +131,41 @@ static belay_rc promote(struct txn *t, struct claiming *c, const struct hits *du
     return rc ? rc : inbox_put(t, &c->in);
 }
 
+/* What the dead hold, in one transaction at most; the next claim finds the rest. */
+#define DEAD_PAGE 64
+
+/* C5, Q3: evidence that a holder is dead makes its batches ready, as their time does, and
+ * no more: should it be wrong, the holder holds until somebody claims them. */
+static belay_rc promote_dead(struct txn *t, struct claiming *c, bool *out_moved)
+{
+    struct value session = value_text(c->in.session);
+    const struct fetch fetch = { &row_batch, &session };
+    const struct scan scan = { .indexes = &c->in.due,
+                               .n_indexes = 1,
+                               .min_rank = c->now_ms,
+                               .max_rank = RANK_MAX,
+                               .limit = DEAD_PAGE,
+                               .fetch = &fetch,
+                               .n_fetch = 1 };
+    struct hits held;
+    belay_rc rc = txn_scan(t, &scan, &held);
+
+    *out_moved = false;
+    for (size_t i = 0; i < held.n && rc == BELAY_OK; i++) {
+        const struct row *row = held.hit[i].rows[0];
+        if (!row)
+            return batch_missing(held.hit[i].index, held.hit[i].member, txn_error(t));
+        struct lease l = lease_of(row, BATCH_LEASE);
+        struct lease_holder who = lease_holder_in(row, BATCH_LEASE);
+        if (!lease_is_granted(&l) ||
+            !lease_may_be_taken(&l, c->now_ms, host_proves_dead(c->host, &who)))
+            continue;
+        rc = batch_place(t, &c->in, row, BATCH_READY, NULL, 0);
+        *out_moved = true;
+    }
+    return rc || !*out_moved ? rc : inbox_put(t, &c->in);
+}
+
 /* --- what the rules give --- */
 
 /* Whether the claim takes one more batch.  A batch that cannot belong to it, because
@@ -210,8 +246,7 @@ static belay_rc grant(struct txn *t, struct claiming *c)
         .in = &c->in,
         .rows = c->rows,
         .n = c->n,
-        .owner = c->owner,
-        .principal = c->principal,
+        .holder = c->holder,
         .lease_id = bytes_str(c->lease_id),
         .now_ms = c->now_ms,
         .expires_at_ms = lease_expiry(c->now_ms, c->request->lease_ms),
@@ -259,6 +294,19 @@ static belay_rc explain(struct txn *t, struct claiming *c)
     return BELAY_OK;
 }
 
+/* Nothing is ready: whoever holds something may be dead. */
+static belay_rc take_from_dead(struct txn *t, struct claiming *c)
+{
+    struct hits ready;
+    bool moved = false;
+    belay_rc rc = promote_dead(t, c, &moved);
+
+    if (rc || !moved)
+        return rc;
+    rc = scan_ready(t, c, NULL, least(c->max, FIRST_PAGE), &ready);
+    return rc ? rc : take_prefix(t, c, ready);
+}
+
 static belay_rc claim_body(struct txn *t, void *arg)
 {
     struct claiming *c = arg;
@@ -281,6 +329,8 @@ static belay_rc claim_body(struct txn *t, void *arg)
         rc = scan_ready(t, c, NULL, least(c->max, FIRST_PAGE), &ready);
     if (rc == BELAY_OK)
         rc = take_prefix(t, c, ready);
+    if (rc == BELAY_OK && c->n == 0 && !c->blocked && c->host)
+        rc = take_from_dead(t, c);
     if (rc)
         return rc;
     if (c->n == 0 || !is_asked_for(c))
@@ -302,6 +352,21 @@ static belay_rc look(struct space *sp, struct claiming *c, struct belay_arena *a
         rc = txn_run(sp, claim_body, c, &options, a, err);
     } while (rc == BELAY_OK && c->again);
     return rc;
+}
+
+/* Somebody holds what is asked for: who is dead is known to those who have joined. */
+static belay_rc look_here(struct space *sp, struct claiming *c, struct belay_arena *a,
+                          struct belay_error *err)
+{
+    struct arena_mark mark = arena_mark(a);
+    belay_rc rc = look(sp, c, a, err);
+
+    if (rc || c->out.why != BELAY_NO_HEAD_HELD || !c->host ||
+        atomic_load_explicit(&c->host->is_joined, memory_order_acquire) ||
+        !host_join(c->host))
+        return rc;
+    arena_rewind(a, mark);
+    return look(sp, c, a, err);
 }
 
 /* ms from now_us, in microseconds. */
@@ -346,6 +411,7 @@ static belay_rc claim_waiting(struct space *sp, struct claiming *c,
     const struct belay_clock *clock = store_clock_hook(space_store(sp));
     int64_t deadline_us = later_us(clock->mono_us(clock->arg), c->request->wait_ms);
     struct listener *l = NULL;
+    (void)host_join(c->host); /* H3; a death wakes who waits */
     belay_rc rc = space_listen(sp, &c->in.topic, 1, c->request->cancel, a, &l, err);
     struct arena_mark mark = arena_mark(a);
 
@@ -392,11 +458,12 @@ static belay_rc check_request(const struct belay_claim_request *r, size_t max,
     return lease_check_ttl(r->lease_ms, err);
 }
 
-belay_rc queue_claim(struct space *sp, const struct belay_claim_request *request,
-                     struct bytes principal, struct belay_arena *a,
+belay_rc queue_claim(const struct queue_site *site,
+                     const struct belay_claim_request *request, struct belay_arena *a,
                      struct belay_claimed *out, struct belay_error *err)
 {
-    struct claiming c = { .request = request, .principal = principal };
+    struct claiming c = { .request = request, .host = site->host };
+    struct space *sp = site->space;
 
     c.max = request->batch_ids ? request->n_batch_ids : request->max;
     belay_rc rc = check_request(request, c.max, err);
@@ -404,14 +471,15 @@ belay_rc queue_claim(struct space *sp, const struct belay_claim_request *request
         return rc;
     c.out = (struct belay_claimed){ .why = BELAY_NO_ZERO_LIMIT,
                                     .next_at_ms = BELAY_TIME_NONE };
-    c.owner = bytes_str(request->owner_id);
     if (c.max > 0) {
+        c.holder =
+            lease_holder_of(bytes_str(request->owner_id), site->principal, site->host);
         rc = lease_id_make(space_store(sp), c.lease_id, err);
         if (rc == BELAY_OK && !inbox_names(&c.in, bytes_str(request->session_id), a))
             rc = err_no_memory(err, "a claim");
         if (rc == BELAY_OK)
             rc = request->wait_ms > 0 ? claim_waiting(sp, &c, a, err)
-                                      : look(sp, &c, a, err);
+                                      : look_here(sp, &c, a, err);
     }
     if (rc == BELAY_OK)
         *out = c.out;

@@ -24,7 +24,7 @@ static belay_rc begin_grant(struct txn *t, const struct queue_grant *g,
     if (rc)
         return rc;
     claim_id_make(batch_seq(g->rows[0]), out->fence, out->claim_id);
-    return claim_token_make(g->in->session, g->owner, out->claim_id, g->now_ms,
+    return claim_token_make(g->in->session, g->holder.owner, out->claim_id, g->now_ms,
                             out->token, txn_arena(t), txn_error(t));
 }
 
@@ -37,7 +37,7 @@ static belay_rc grant_batch(struct txn *t, const struct queue_grant *g,
         { BATCH_CLAIM_SIZE, value_i64((int64_t)g->n) },
     };
     struct lease_grant grant = {
-        .holder = { .owner = g->owner, .principal = g->principal },
+        .holder = g->holder,
         .token = bytes_str(claim->token),
         .id = g->lease_id,
         .claimed_at_ms = g->now_ms,
@@ -85,7 +85,7 @@ static belay_rc make_claim(struct txn *t, const struct queue_grant *g,
 
     if (!claim || !batches || !arena_copy(a, g->in->session, &session) ||
         !arena_copy(a, bytes_str(of->claim_id), &id) ||
-        !arena_copy(a, g->owner, &owner) ||
+        !arena_copy(a, g->holder.owner, &owner) ||
         !arena_copy(a, bytes_str(of->token), &token) ||
         !arena_copy(a, g->lease_id, &lease_id))
         return err_no_memory(txn_error(t), "a claim");

@@ -128,7 +128,8 @@ struct queue_grant {
     const struct inbox *in;
     const struct row **rows; /* batches that the rules give, at least one */
     size_t n;
-    struct bytes owner, principal, lease_id;
+    struct lease_holder holder;
+    struct bytes lease_id;
     int64_t now_ms, expires_at_ms;
 };
 

@@ -24,6 +24,8 @@ void child_end(struct world *w, struct child *c, bool killed);
 
 int64_t mono_ms(void);
 
+/* Role of hosts.c. */
+void child_holds(struct world *w);
 /* Roles of proc_children.c. */
 void child_appends(struct world *w);
 void child_lives(struct world *w);

@@ -89,7 +89,8 @@ extern const struct topic topic_spec_queue, topic_spec_claims, topic_spec_sessio
     topic_exec_submit, topic_exec_holding, topic_exec_looking, topic_exec_timers,
     topic_exec_feeds, topic_exec_handles, topic_exec_waiting, topic_exec_workers,
     topic_proc_spec, topic_proc_spec_more, topic_proc_traps, topic_proc_stale,
-    topic_proc_wakes, topic_proc_life, topic_proc_waiting, topic_proc_children;
+    topic_proc_wakes, topic_proc_life, topic_proc_waiting, topic_proc_children,
+    topic_hosts;
 
 /* A process of its own that the program starts on the same store: see processes.c. */
 int child_main(int argc, char **argv);

@@ -94,10 +94,13 @@ int child_main(int argc, char **argv)
     static const struct {
         const char *role;
         void (*play)(struct world *w);
-    } roles[] = {
-        { "race", race }, { "work", work_off },        { "enqueue", enqueue_later },
-        { "live", live }, { "append", child_appends }, { "process", child_lives }
-    };
+    } roles[] = { { "race", race },
+                  { "work", work_off },
+                  { "enqueue", enqueue_later },
+                  { "live", live },
+                  { "append", child_appends },
+                  { "process", child_lives },
+                  { "hold", child_holds } };
     struct tap t = { .name = "child" };
     struct world w;
 

@@ -21,6 +21,7 @@ static const struct topic *const topics[] = {
     &topic_exec_handles,   &topic_proc_spec,    &topic_proc_spec_more,
     &topic_proc_traps,     &topic_proc_stale,   &topic_proc_wakes,
     &topic_proc_life,      &topic_proc_waiting, &topic_proc_children,
+    &topic_hosts,
 };
 
 /* What a case is run with: tap.h passes it through. */

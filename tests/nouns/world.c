@@ -265,6 +265,7 @@ bool world_join(struct world *w, struct tap *t, const char *url)
     memset(w, 0, sizeof(*w));
     w->t = t;
     w->real_time = true;
+    (void)snprintf(w->url, sizeof(w->url), "%s", url);
     bool joined = RC(w, belay_arena_new(&w->arena, &w->err), BELAY_OK) &&
                   RC(w, belay_open(url, &options, &w->a, &w->err), BELAY_OK);
     w->b = w->use = w->a;

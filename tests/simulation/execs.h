@@ -15,6 +15,7 @@
  *   execs_order.c    whose turn it is
  *   execs_call.c     beginning and end of a call
  *   execs_handles.c  handles: whether they hold, forged ones, a memory of them
+ *   execs_host.c     who is dead, as the host of a process says
  *   execs_submit.c, execs_work.c, execs_ends.c, execs_more.c   what actors do
  *   execs_end.c      what must be true when everything is quiet
  *
@@ -53,6 +54,7 @@ enum xcall_kind {
     X_GRANT_ONE,
     X_REDEEM, /* claims by a grant */
     X_TIMERS,
+    X_MOURN, /* what the dead held is lost */
     X_RAISE,
     X_CALL_KINDS
 };
@@ -104,6 +106,13 @@ struct xhandle {
     int64_t attempt, fence, lease_ms;
 };
 
+/* A process as its host knows it. */
+struct xhost {
+    struct host host; /* first */
+    struct sim *sim;
+    char member[24];
+};
+
 /* What a claim got, as the commit shows it. */
 struct xgranted {
     uint64_t execution, token, lease;
@@ -143,13 +152,18 @@ struct xcall {
     size_t n_granted;
     int64_t steps[XS_STEPS];
     int64_t keys; /* that were removed */
+    struct host *host;
+    uint64_t mourned[X_MOURNED];    /* members that were said to be dead, and ... */
+    uint64_t mourned_no[X_MOURNED]; /* ... after which commit */
+    size_t n_mourned;
 };
 
 /* An execution that was once there. */
 struct xseen {
     uint64_t id;
     struct xwant spec;
-    int64_t fence; /* of its last grant, heard of or not */
+    int64_t fence;       /* of its last grant, heard of or not */
+    uint64_t granted_no; /* the commit of that */
     uint64_t lease[64];
     size_t n_leases;
     bool gone;
@@ -180,6 +194,7 @@ struct execs {
     size_t n_events;
     int64_t picked_us;    /* when somebody who picks has died: what it held is hidden */
     uint64_t picked_step; /* when somebody who picks has ended */
+    struct xhost host[FRONTS_MAX]; /* of each front */
     char grant[16][48];
     unsigned grant_worker[16];
     size_t n_grants;
@@ -246,6 +261,13 @@ struct xtry {
 void xstep_take(struct xtry *t, enum xstep step);
 /* When a leased one is lost. */
 int64_t xlost_at(const struct xrow *r);
+
+/* --- execs_host.c --- */
+
+/* The host of a front; NULL: this seed has none. */
+struct host *xhost(struct sim *s, const struct front *f);
+const char *xmourning(const struct xtry *t);
+void xdo_mourn(struct actor *a);
 
 /* --- execs_rules.c --- */
 

@@ -42,8 +42,9 @@ void execs_close(struct sim *s)
 void xcomplain(struct execs *w, const char *complaint)
 {
     static const char *const rules[] = {
-        "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8",     "L9",   "L12",    "W1",
-        "W2", "W3", "W4", "W5", "W6", "V1", "E4", "frames", "keys", "events", "model",
+        "L1", "L2",  "L3", "L4",     "L5",   "L6",     "L7",    "L8",
+        "L9", "L12", "W1", "W2",     "W3",   "W4",     "W5",    "W6",
+        "H2", "V1",  "E4", "frames", "keys", "events", "model",
     };
 
     if (!complaint)
@@ -60,14 +61,15 @@ void xcomplain(struct execs *w, const char *complaint)
 static const char *const kinds[X_CALL_KINDS] = {
     "submit", "claim",   "renew",  "progress", "frames", "complete", "fail",
     "delay",  "release", "abort",  "cancel",   "replay", "priority", "revoke",
-    "tag",    "grant",   "grant1", "redeem",   "timers", "epoch",
+    "tag",    "grant",   "grant1", "redeem",   "timers", "mourn",    "epoch",
 };
 
 /* --- a commit --- */
 
 bool xis_many(const struct xcall *c)
 {
-    return c->kind == X_CLAIM || c->kind == X_GRANT || c->kind == X_TIMERS || c->claims;
+    return c->kind == X_CLAIM || c->kind == X_GRANT || c->kind == X_TIMERS ||
+           c->kind == X_MOURN || c->claims;
 }
 
 /* How often a call may do what it is about. */
@@ -149,6 +151,7 @@ const struct exec_site *xsite(struct actor *a, struct exec_site *out)
     if (rc && !co->dead && rc != BELAY_UNAVAILABLE)
         violation(a->sim, "answer", "opening a space: %s", err.message);
     out->lanes = co->front->lanes;
+    out->host = xhost(a->sim, co->front);
     return rc || co->dead ? NULL : out;
 }
 

@@ -325,5 +325,8 @@ void op_xtimers(struct actor *a)
 {
     struct belay_timer_report report;
 
-    (void)xdo_timers(a, &report);
+    if (a->sim->swarm.oracle != ORACLE_NONE && (a->op->r >> 9) % 4 != 0)
+        xdo_mourn(a);
+    else
+        (void)xdo_timers(a, &report);
 }

@@ -26,6 +26,8 @@ static const unsigned may[X_CALL_KINDS] = {
     [X_GRANT_ONE] = BY_TIME | MAY(XS_SET_ASIDE),
     [X_REDEEM] = MAY(XS_TAKE),
     [X_TIMERS] = BY_TIME | MAY(XS_PURGE),
+    [X_MOURN] = MAY(XS_EXPIRE) | MAY(XS_TIMEOUT_RETRY) | MAY(XS_TIMEOUT_FAIL) |
+                MAY(XS_LOSE) | MAY(XS_CAP),
 };
 
 static unsigned may_of(const struct xcall *c)
@@ -116,6 +118,7 @@ static void note_grant(struct xcall *c, struct xseen *seen, const struct xrow *n
                           .expires_ms = n->v[EXEC_LEASE + LEASE_EXPIRES_AT_MS] };
 
     seen->fence = g.fence;
+    seen->granted_no = c->actor->sim->execs->no;
     if (seen->n_leases < COUNT_OF(seen->lease))
         seen->lease[seen->n_leases++] = g.lease;
     if (c->n_granted < X_ROWS)

@@ -66,6 +66,11 @@ static void lapsed(struct xtry *t)
 {
     in_time(t, true);
     xobject(t, !xis_leased(&t->row), "L7: a lease was lost that nobody had");
+    if (t->c->kind == X_MOURN) { /* its time does not matter */
+        const char *complaint = xmourning(t);
+        xobject(t, complaint != NULL, complaint);
+        return;
+    }
     xobject(t, xlost_at(&t->row) > t->now_ms,
             "L1: a lease was ended before its time and the grace have passed");
 }

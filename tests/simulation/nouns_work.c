@@ -77,7 +77,9 @@ const struct belay_claim *do_claim(struct actor *a, const char *session,
     c->n_exact = request->n_batch_ids;
     for (size_t i = 0; i < c->n_exact; i++)
         c->exact[i] = str_of(request->batch_ids[i]);
-    belay_rc rc = queue_claim(sp, request, bytes_str("sim"), &arena, &out, &err);
+    belay_rc rc =
+        queue_claim(&(struct queue_site){ .space = sp, .principal = bytes_str("sim") },
+                    request, &arena, &out, &err);
     if (!call_end(c, rc))
         return NULL;
     if (rc == BELAY_WRONG_STATE)

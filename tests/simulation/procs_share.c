@@ -200,8 +200,9 @@ static const struct belay_claim *take(struct actor *a)
         return NULL;
     struct pcall *c = pcall_begin(a, P_CLAIM, 0);
     c->scope.session = session;
-    belay_rc rc =
-        queue_claim(site.space, &request, bytes_str("sim"), &arena, &out, &err);
+    belay_rc rc = queue_claim(
+        &(struct queue_site){ .space = site.space, .principal = bytes_str("sim") },
+        &request, &arena, &out, &err);
     if (!pcall_end(c, rc))
         return NULL;
     pcall_judge(c, rc, &err);

@@ -163,10 +163,14 @@ struct op {
     uint64_t r;      /* its own randomness */
 };
 
+/* What hosts say of the dead (execs_host.c). */
+enum oracle { ORACLE_NONE, ORACLE_RIGHT, ORACLE_LATE, ORACLE_LYING };
+
 /* What a seed enables. */
 struct swarm {
     unsigned n_actors, n_fronts, n_spaces, n_keys;
     bool loses_replies;
+    unsigned oracle;           /* enum oracle */
     bool far;                  /* a program keeps the rows it wrote (recall.h) */
     uint32_t rate[SIM_FAULTS]; /* of a million points */
     unsigned sticky;           /* of a hundred: go on with the same actor */

@@ -219,6 +219,8 @@ static void choose_faults(struct sim *s)
     }
     w->loses_replies = replies || draw_of(s, 99) % 4 == 0;
     w->far = draw_of(s, 98) % 3 == 0;
+    uint64_t oracle = draw_of(s, 97) % 6;
+    w->oracle = oracle < 3 ? ORACLE_NONE : (unsigned)oracle - 2;
 }
 
 static bool is_masked(const struct mask *masks, size_t n, struct mask m)
@@ -349,6 +351,11 @@ void swarm_make(struct sim *s)
     if (total == 0)
         total = w->weight[kinds_of(s->setup).usual] = 1;
     choose_faults(s);
+    /* Where hosts know of each other they look often. */
+    if (s->setup->execs && w->oracle != ORACLE_NONE) {
+        w->weight[OP_XTIMERS] += 6;
+        total += 6;
+    }
     write_programs(s, total);
 }
 

@@ -59,7 +59,12 @@ static void live_until_its_end(struct tap *t)
     TAP_OK(t, lease_is_live(&l, 999));
     TAP_OK(t, !lease_is_live(&l, 1000));
     TAP_OK(t, !lease_is_live(&l, 1001));
+    TAP_OK(t, !lease_may_be_taken(&l, 999, false));
+    TAP_OK(t, lease_may_be_taken(&l, 1000, false));
+    TAP_OK(t, lease_may_be_taken(&l, 0, true)); /* long before its end */
+    TAP_OK(t, lease_may_be_taken(&l, 1000, true));
     l.token = bytes_of(NULL, 0);
+    TAP_OK(t, lease_may_be_taken(&l, 0, false));
     TAP_OK(t, !lease_is_granted(&l));
     TAP_OK(t, !lease_is_live(&l, 0));
 }

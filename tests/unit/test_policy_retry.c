@@ -289,6 +289,23 @@ static void test_due_next(struct tap *t)
     }
 }
 
+/* A holder that is dead loses its lease now; everything else is as it was. */
+static void test_holder_dead(struct tap *t)
+{
+    for (size_t i = 0; i < sizeof(dues) / sizeof(dues[0]); i++) {
+        struct due_facts f = facts_of(i);
+        int64_t next = 77, before = 77;
+        enum due_action alive = due_judge(&f, 1000, &before), want = alive;
+        f.holder_dead = true;
+        if (dues[i].vector == &leased && alive != DUE_EXPIRE && alive != DUE_TIMEOUT)
+            want = dues[i].reclaims >= 2 ? DUE_CAPPED : DUE_LOST;
+        bool right = TAP_EQ(t, due_judge(&f, 1000, &next), want);
+        right = TAP_EQ(t, next, want == alive ? before : NONE) && right;
+        if (!right)
+            printf("# row %zu\n", i);
+    }
+}
+
 static void test_no_reclaims(struct tap *t)
 {
     struct due_facts f = { .vector = leased,
@@ -316,6 +333,7 @@ static const struct tap_case cases[] = {
     { "jitter spreads over half to all of the delay, both ends included", test_jitter },
     { "what is due: deadline first, then what its place asks for", test_due },
     { "the next time is the first at which something is due", test_due_next },
+    { "a dead holder loses its lease now", test_holder_dead },
     { "with no reclaims allowed the first loss ends it", test_no_reclaims },
 };
 

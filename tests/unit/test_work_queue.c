@@ -131,7 +131,10 @@ static struct belay_claimed ask(struct work *w, const struct belay_claim_request
 {
     struct belay_claimed out = { .why = -1 };
 
-    WORK_RC(w, queue_claim(w->space, r, bytes_str("cli:ada"), &w->arena, &out, &w->err),
+    WORK_RC(w,
+            queue_claim(&(struct queue_site){ .space = w->space,
+                                              .principal = bytes_str("cli:ada") },
+                        r, &w->arena, &out, &w->err),
             BELAY_OK);
     return out;
 }
@@ -758,7 +761,9 @@ static void exact_claims(struct work *w)
     (void)three;
     r.batch_ids = none;
     r.n_batch_ids = 1;
-    WORK_RC(w, queue_claim(w->space, &r, bytes_str(""), &w->arena, &got, &w->err),
+    WORK_RC(w,
+            queue_claim(&(struct queue_site){ .space = w->space }, &r, &w->arena, &got,
+                        &w->err),
             BELAY_INVALID);
 }
 
@@ -791,7 +796,8 @@ static void requests_are_refused(struct work *w)
     r[8].n_batch_ids = BELAY_CLAIM_MAX + 1;
     for (size_t i = 0; i < COUNT_OF(r); i++) {
         WORK_RC(w,
-                queue_claim(w->space, &r[i], bytes_str(""), &w->arena, &out, &w->err),
+                queue_claim(&(struct queue_site){ .space = w->space }, &r[i], &w->arena,
+                            &out, &w->err),
                 BELAY_INVALID);
         TAP_STR(w->t, w->err.reason, reasons[i]);
     }
@@ -996,7 +1002,9 @@ static void the_last_fence(struct work *w)
     (void)put(w, "s", "eJn");
     damage(w, &row_batch, 2, BATCH_LEASE + LEASE_FENCE, value_i64(FENCE_N_MAX));
     struct buf before = work_dump(w, "default");
-    WORK_RC(w, queue_claim(w->space, &r, bytes_str(""), &w->arena, &out, &w->err),
+    WORK_RC(w,
+            queue_claim(&(struct queue_site){ .space = w->space }, &r, &w->arena, &out,
+                        &w->err),
             BELAY_OUT_OF_RANGE);
     TAP_STR(w->t, w->err.reason, "fence");
     TAP_OK(w->t, is_unchanged(w, &before));
@@ -1243,9 +1251,10 @@ static void damage_is_named(struct work *w)
         WORK_RC(w, complete(w, c), BELAY_OK);
 
         struct buf before = work_dump(w, "default");
-        bool ok = WORK_RC(
-            w, queue_claim(w->space, &r, bytes_str(""), &w->arena, &claimed, &w->err),
-            BELAY_CORRUPT);
+        bool ok = WORK_RC(w,
+                          queue_claim(&(struct queue_site){ .space = w->space }, &r,
+                                      &w->arena, &claimed, &w->err),
+                          BELAY_CORRUPT);
         ok &= TAP_STR(w->t, w->err.reason, damages[i].reason);
         ok &= TAP_OK(w->t, strstr(w->err.message, damages[i].shown) != NULL);
         ok &= TAP_OK(w->t, strstr(w->err.message, bad->batch_id) != NULL);
@@ -1323,7 +1332,8 @@ static void an_entry_without_a_batch(struct work *w)
         write_aside(w, orphan_body, indexes[i]);
         struct buf before = work_dump(w, "default");
         WORK_RC(w,
-                queue_claim(w->space, &r, bytes_str(""), &w->arena, &claimed, &w->err),
+                queue_claim(&(struct queue_site){ .space = w->space }, &r, &w->arena,
+                            &claimed, &w->err),
                 BELAY_CORRUPT);
         TAP_STR(w->t, w->err.reason, "rank_without_row");
         TAP_OK(w->t, is_unchanged(w, &before));
@@ -1521,7 +1531,9 @@ static void a_deleted_inbox(struct work *w)
     d.session_id = "never";
     WORK_RC(w, queue_enqueue(w->space, &d, &w->arena, &entered, &w->err),
             BELAY_WRONG_STATE);
-    WORK_RC(w, queue_claim(w->space, &r, bytes_str(""), &w->arena, &claimed, &w->err),
+    WORK_RC(w,
+            queue_claim(&(struct queue_site){ .space = w->space }, &r, &w->arena,
+                        &claimed, &w->err),
             BELAY_WRONG_STATE);
     TAP_STR(w->t, w->err.reason, "deleted");
     TAP_STR(w->t, listed(w, "s", false), "");
@@ -1678,7 +1690,8 @@ static void waiting_for_time(struct work *w)
     memcpy(&w->err, &untouched, sizeof(untouched));
     r.wait_ms = 100000;
     int64_t begun = now_ms(w);
-    belay_rc rc = queue_claim(sp, &r, bytes_str(""), &w->arena, &got, &w->err);
+    belay_rc rc =
+        queue_claim(&(struct queue_site){ .space = sp }, &r, &w->arena, &got, &w->err);
     TAP_EQ(w->t, rc, BELAY_OK);
     TAP_OK(w->t, !got.claim);
     TAP_EQ(w->t, got.why, BELAY_NO_EMPTY);
@@ -1689,10 +1702,16 @@ static void waiting_for_time(struct work *w)
     int64_t later = now_ms(w) + 300000;
     r.wait_ms = INT64_MAX;
     (void)put_at(w, "s", "eXn", later);
-    WORK_RC(w, queue_claim(sp, &r, bytes_str(""), &w->arena, &got, &w->err), BELAY_OK);
+    WORK_RC(
+        w,
+        queue_claim(&(struct queue_site){ .space = sp }, &r, &w->arena, &got, &w->err),
+        BELAY_OK);
     TAP_STR(w->t, seqs(got.claim), "1");
     TAP_OK(w->t, got.claim && got.claim->claimed_at_ms >= later);
-    WORK_RC(w, queue_claim(sp, &r, bytes_str(""), &w->arena, &got, &w->err), BELAY_OK);
+    WORK_RC(
+        w,
+        queue_claim(&(struct queue_site){ .space = sp }, &r, &w->arena, &got, &w->err),
+        BELAY_OK);
     TAP_OK(w->t, got.claim && got.claim->fence == 2);
     store_close(s);
 }
@@ -1716,7 +1735,8 @@ static void *wait_thread(void *arg)
 {
     struct waiter *v = arg;
 
-    v->rc = queue_claim(v->sp, &v->request, bytes_str(""), &v->arena, &v->got, &v->err);
+    v->rc = queue_claim(&(struct queue_site){ .space = v->sp }, &v->request, &v->arena,
+                        &v->got, &v->err);
     return NULL;
 }
 
@@ -1882,7 +1902,8 @@ static void *work_thread(void *arg)
         CLEANUP(arena_release) struct belay_arena arena = { 0 };
         struct belay_claimed got = { .claim = NULL };
         struct belay_error err;
-        belay_rc rc = queue_claim(crew->sp, &r, bytes_str(""), &arena, &got, &err);
+        belay_rc rc = queue_claim(&(struct queue_site){ .space = crew->sp }, &r, &arena,
+                                  &got, &err);
         if (rc && rc != BELAY_CONTENTION)
             atomic_fetch_add(&crew->failed, 1);
         if (rc || !got.claim)

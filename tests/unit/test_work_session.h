@@ -170,9 +170,10 @@ static inline const struct belay_claim *claim_from(struct work *w, const char *i
                                            .max = max };
     struct belay_claimed out = { .claim = NULL };
 
-    WORK_RC(
-        w, queue_claim(w->space, &request, bytes_of(NULL, 0), &w->arena, &out, &w->err),
-        BELAY_OK);
+    WORK_RC(w,
+            queue_claim(&(struct queue_site){ .space = w->space }, &request, &w->arena,
+                        &out, &w->err),
+            BELAY_OK);
     TAP_OK(w->t, out.claim != NULL);
     return out.claim;
 }

@@ -1,0 +1,30 @@
+#include "work/host.h"
+
+#include "work/lease.h"
+
+bool host_join(struct host *h)
+{
+    return h && h->ops->join(h);
+}
+
+bool host_proves_dead(struct host *h, const struct lease_holder *who)
+{
+    if (!h || !atomic_load_explicit(&h->is_joined, memory_order_acquire))
+        return false;
+    /* H2 */
+    if (who->member.len == 0 || who->boot.len == 0 ||
+        !bytes_eq(who->boot, h->self.boot) || !bytes_eq(who->host, h->self.host))
+        return false;
+    return h->ops->is_dead(h, who);
+}
+
+bool host_hold(struct host *h, struct host_seat *s)
+{
+    return !h || h->ops->hold(h, s);
+}
+
+void host_yield(struct host *h, struct host_seat *s)
+{
+    if (h)
+        h->ops->yield(h, s);
+}
