@@ -30,9 +30,10 @@ static belay_rc fill(struct commit *c, bool in_txn, struct belay_error *err)
     if (!in_txn)
         (void)add_text(c, "BEGIN ISOLATION LEVEL READ COMMITTED");
     rc = pg_add_rows(c->s, &c->pipe, c->plan, in_txn, &added, err);
-    if (rc == BELAY_OK && added == PG_ADDED_ROWS)
-        rc = pg_add_rest(c->s, &c->pipe, c->plan, in_txn ? c->picks : NULL, c->calls,
-                         err);
+    if (rc == BELAY_OK && added == PG_ADDED_ROWS) {
+        pg_add_ranks(c->s, &c->pipe, c->plan, in_txn ? c->picks : NULL);
+        rc = pg_add_rest(c->s, &c->pipe, c->plan, c->calls, err);
+    }
     if (rc)
         return rc;
     c->result->told = pg_add_notice(c->s, &c->pipe, c->plan);

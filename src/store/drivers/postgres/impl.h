@@ -378,10 +378,14 @@ enum pg_added {
 MUST_USE belay_rc pg_add_rows(struct pg_store *s, struct pg_pipe *p,
                               const struct plan *plan, bool holds, enum pg_added *added,
                               struct belay_error *err);
-/* Ranks, logs, counters, feeds, chunks.  picks: of the transaction in which that is done. */
+/* Ranks, as far as there is memory (p->no_memory).  picks: of the transaction in which that is
+ * done. */
+void pg_add_ranks(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
+                  const struct pg_picks *picks);
+/* Logs, counters, feeds, chunks. */
 MUST_USE belay_rc pg_add_rest(struct pg_store *s, struct pg_pipe *p,
-                              const struct plan *plan, const struct pg_picks *picks,
-                              struct pg_call **calls, struct belay_error *err);
+                              const struct plan *plan, struct pg_call **calls,
+                              struct belay_error *err);
 
 /* --- walk.c, care.c, doctor.c --- */
 
