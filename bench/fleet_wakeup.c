@@ -2,7 +2,9 @@
  * SQLite file: from the start of the enqueue until the waiter wakes, p50, against a bare
  * durable commit (a one-row UPDATE by SQLite, WAL, FULL), p50.  ratio_claimed: until it has
  * claimed it.  `crowd`: the same while 16 more processes wait for other inboxes;
- * crowd_woken is how many of them wake for each enqueue. */
+ * crowd_woken is how many of them wake for each enqueue.  Beside it, in microseconds, the
+ * wake-up alone: by PATH-wake, by PATH-wake with watchers (as before Linux 5.16), by a word
+ * of a fleet; each alone and in such a crowd. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include "api/handle.h"
 #include "base/clock.h"
 #include "waiter.h"
+#include "wire.h"
 
 #define ROWS 1000
 #define CROWD 16
@@ -45,13 +48,14 @@ static double bare_commit(void *arg, unsigned i)
 
 static bool raw_open(struct raw *raw, const struct bench_folder *f)
 {
-    raw->db = bench_raw_open(f, "raw.db",
-                             "CREATE TABLE thing (id INTEGER PRIMARY KEY, n INTEGER);"
-                             "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 "
-                             "FROM c WHERE i < 999) INSERT INTO thing SELECT i, 0 FROM c");
-    raw->update = raw->db ? bench_raw_prepare(
-                                raw->db, "UPDATE thing SET n = n + 1 WHERE id = ?1")
-                          : NULL;
+    raw->db =
+        bench_raw_open(f, "raw.db",
+                       "CREATE TABLE thing (id INTEGER PRIMARY KEY, n INTEGER);"
+                       "WITH RECURSIVE c(i) AS (SELECT 0 UNION ALL SELECT i + 1 "
+                       "FROM c WHERE i < 999) INSERT INTO thing SELECT i, 0 FROM c");
+    raw->update =
+        raw->db ? bench_raw_prepare(raw->db, "UPDATE thing SET n = n + 1 WHERE id = ?1")
+                : NULL;
     return raw->update != NULL;
 }
 
@@ -91,8 +95,8 @@ static void listen_elsewhere(const struct bench_folder *f, unsigned i,
 
 static bool crowd_start(struct crowd *c, const struct bench_folder *f, unsigned n)
 {
-    c->listening = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                        -1, 0);
+    c->listening =
+        mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (c->listening == MAP_FAILED)
         return false;
     for (c->n = 0; c->n < n; c->n++) {
@@ -115,9 +119,10 @@ static double crowd_naps(const struct crowd *c)
     for (unsigned i = 0; i < c->n; i++) {
         char command[96];
         unsigned long n = 0;
-        (void)snprintf(command, sizeof(command),
-                       "cat /proc/%d/task/*/status | awk '/^volun/ {n+=$2} END {print n}'",
-                       (int)c->pid[i]);
+        (void)snprintf(
+            command, sizeof(command),
+            "cat /proc/%d/task/*/status | awk '/^volun/ {n+=$2} END {print n}'",
+            (int)c->pid[i]);
         FILE *p = popen(command, "r");
         if (p && fscanf(p, "%lu", &n) == 1)
             sum += (double)n;
@@ -160,24 +165,41 @@ static bool measure(struct bench_wakeups *s, unsigned n, const struct bench_fold
 static void report(struct buf *fields, const char *prefix, struct bench_wakeups *s,
                    unsigned n)
 {
-    static const char *const names[] = { "ratio",         "ratio_claimed",
-                                         "ratio_enqueue", "woken_ms",
-                                         "wake_ms",       "baseline_ms" };
+    static const char *const names[] = { "ratio",    "ratio_claimed", "ratio_enqueue",
+                                         "woken_ms", "wake_ms",       "baseline_ms" };
     double bare = bench_median(s->bare, n), after[BENCH_WAKEUPS_MAX];
 
     for (unsigned i = 0; i < n; i++) /* before the others are sorted */
         after[i] = s->woken[i] - s->enqueued[i];
-    double values[] = { bench_median(s->woken, n) / bare,
-                        bench_median(s->claimed, n) / bare,
-                        bench_median(s->enqueued, n) / bare,
-                        bench_median(s->woken, n) * 1e3,
-                        bench_median(after, n) * 1e3,
-                        bare * 1e3 };
+    double values[] = {
+        bench_median(s->woken, n) / bare,    bench_median(s->claimed, n) / bare,
+        bench_median(s->enqueued, n) / bare, bench_median(s->woken, n) * 1e3,
+        bench_median(after, n) * 1e3,        bare * 1e3
+    };
     for (unsigned i = 0; i < COUNT_OF(names); i++) {
         char name[64];
         (void)snprintf(name, sizeof(name), "%s%s", prefix, names[i]);
         bench_field(fields, name, values[i]);
     }
+}
+
+/* The wake-up without anything around it. */
+static bool wires(struct buf *fields, const struct bench_folder *f, unsigned n)
+{
+    static const char *const names[] = { "page_us", "watcher_us", "fleet_us" };
+    static double samples[BENCH_WAKEUPS_MAX];
+    bool ok = true;
+
+    for (unsigned wire = WIRE_PAGE; wire <= WIRE_FLEET; wire++) {
+        for (unsigned others = 0; others <= CROWD && ok; others += CROWD) {
+            char name[64];
+            ok = bench_wire_samples(wire, f, others, samples, n);
+            (void)snprintf(name, sizeof(name), "%s%s", others > 0 ? "crowd_" : "",
+                           names[wire]);
+            bench_field(fields, name, bench_median(samples, n));
+        }
+    }
+    return ok;
 }
 
 int main(int argc, char **argv)
@@ -191,15 +213,14 @@ int main(int argc, char **argv)
     struct bench_folder g;
 
     bench_folder_remove(&f);
-    ok = ok && bench_folder_make(&g) && measure(&among, n, &g, CROWD, &naps);
-    if (ok)
-        bench_folder_remove(&g);
-
     struct buf fields = { .ptr = NULL };
+    ok = ok && bench_folder_make(&g) && measure(&among, n, &g, CROWD, &naps);
     if (ok) {
         report(&fields, "", &alone, n);
         report(&fields, "crowd_", &among, n);
         bench_field(&fields, "crowd_woken", naps);
+        ok = wires(&fields, &g, n);
+        bench_folder_remove(&g);
     }
     return bench_finish(&o, "fleet.wakeup", &fields, ok);
 }

@@ -65,6 +65,35 @@ bool parker_wait(struct parker *p, const struct belay_clock *clock, int64_t dead
     return parker_receive(p, clock, deadline_us) != 0;
 }
 
+bool park_words_work(void)
+{
+    /* Of nothing to wait for a kernel that knows the call says that it is invalid. */
+    return syscall(SYS_futex_waitv, NULL, 0, 0, NULL, CLOCK_MONOTONIC) < 0 &&
+           errno == EINVAL;
+}
+
+void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us)
+{
+    struct futex_waitv on[PARK_WORDS_MAX + 1];
+    struct timespec until;
+
+    if (us <= 0 || n > PARK_WORDS_MAX)
+        return;
+    on[0] = (struct futex_waitv){ .uaddr = (uintptr_t)&p->woken,
+                                  .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG };
+    for (size_t i = 0; i < n; i++)
+        on[i + 1] = (struct futex_waitv){ .val = words[i].value,
+                                          .uaddr = (uintptr_t)words[i].word,
+                                          .flags = FUTEX_32 };
+    if (us > LONGEST_SLEEP_US)
+        us = LONGEST_SLEEP_US;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
+    until.tv_sec += us / 1000000 + ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    (void)syscall(SYS_futex_waitv, on, (unsigned)n + 1, 0, &until, CLOCK_MONOTONIC);
+}
+
 void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
                    struct parker *parker)
 {
