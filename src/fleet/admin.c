@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 belay_rc belay_fleet_status(struct belay_fleet *f, struct belay_fleet_status *out,
                             struct belay_error *err)
@@ -125,25 +125,15 @@ belay_rc belay_fleet_beats(struct belay_fleet *f, int64_t max_age_ms,
     return BELAY_OK;
 }
 
-/* Raises a word to `to`, never back. */
-static void raise_to(au64 *word, uint64_t to)
-{
-    uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
-
-    while (is < to && !atomic_compare_exchange_weak_explicit(
-                          word, &is, to, memory_order_acq_rel, memory_order_relaxed))
-        continue;
-}
-
 static void empty_ring(struct belay_fleet *f, struct ring_map *map)
 {
     struct belay_ring r;
 
     ring_bind(&r, f, map);
     for (uint32_t i = 0; i < map->geo.lanes; i++)
-        raise_to(&r.lanes[i].floor, lane_head(&r, i));
-    raise_to(&r.shared->order_floor,
-             atomic_load_explicit(&r.shared->order_head, memory_order_acquire));
+        word_raise(&r.lanes[i].floor, lane_head(&r, i));
+    word_raise(&r.shared->order_floor,
+               atomic_load_explicit(&r.shared->order_head, memory_order_acquire));
     fleet_step(f, STEP_RESET_RING);
 }
 
@@ -169,6 +159,7 @@ belay_rc belay_fleet_reset(struct belay_fleet *f, struct belay_error *err)
     if (rc != BELAY_OK)
         return rc;
     free_all(f);
+    cache_empty(f);
     for (unsigned kind = 0; kind < 256; kind++) {
         rc = belay_ring_attach(f, (uint8_t)kind, &ring, err);
         if (rc == BELAY_OK)

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 void fleet_refuse(const struct belay_fleet *f, struct belay_error *err)
 {
@@ -108,6 +108,8 @@ void handle_free(struct belay_fleet *f)
 {
     for (size_t i = 0; i < COUNT_OF(f->rings); i++)
         free(f->rings[i]);
+    while (f->caches)
+        belay_cache_close(f->caches);
     free(f->free_recs);
     free(f->rec_words);
     free(f->rec_entries);

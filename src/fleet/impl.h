@@ -56,6 +56,7 @@ struct space {
     char dir[192];
     pthread_mutex_t mutex; /* of maps */
     struct ring_map *maps[256];
+    struct cache_map *cache;
 };
 
 /* A handle's view of a ring. */
@@ -124,6 +125,7 @@ struct belay_fleet {
     char label[32];
     struct belay_ring log;
     struct belay_ring *rings[256];
+    struct belay_cache *caches;
 
     /* Records: which are free, and whose the others are. */
     uint16_t *free_recs;
@@ -205,6 +207,16 @@ static inline void fleet_unlock(struct belay_fleet *f)
 MUST_USE belay_rc handle_new(struct space *space, struct belay_fleet **out,
                              struct belay_error *err);
 void handle_free(struct belay_fleet *f);
+
+/* Raises a word to `to`, never back. */
+static inline void word_raise(au64 *word, uint64_t to)
+{
+    uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
+
+    while (is < to && !atomic_compare_exchange_weak_explicit(
+                          word, &is, to, memory_order_acq_rel, memory_order_relaxed))
+        continue;
+}
 
 /* --- geometry.c --- */
 

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 bool fleet_name_is_valid(const char *name)
 {
@@ -361,6 +361,7 @@ void space_release(struct space *space)
             (void)munmap(map->base, map->geo.total_len);
         free(map);
     }
+    cache_map_free(space->cache);
     if (space->base)
         (void)munmap(space->base, space->geo.total_len);
     file_close(&space->fd);
