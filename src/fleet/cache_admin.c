@@ -1,15 +1,14 @@
 /* The whole cache: prefixes, lists, what is in it. */
 #include "fleet/cache_impl.h"
 
-/* A live entry's key as it is at a moment; false: it is nobody's, has expired or changed. */
+/* A live entry's key as it is at a moment; false: it is nobody's or has changed. */
 static bool key_read(const struct belay_cache *c, uint32_t entry, uint64_t *out_w,
                      uint8_t own[BELAY_CACHE_KEY_MAX], size_t *out_len,
                      size_t *out_value)
 {
     uint64_t w = atomic_load_explicit(word_of(c, entry), memory_order_acquire);
 
-    if (w_state(w) != CACHE_LIVE || has_expired(c, entry, fleet_now(c->f)) ||
-        bytes_len(c, entry, out_len, out_value) == 0 ||
+    if (w_state(w) != CACHE_LIVE || bytes_len(c, entry, out_len, out_value) == 0 ||
         !bytes_read(c, entry, 0, own, *out_len))
         return false;
     fence_acquire();
@@ -56,8 +55,9 @@ belay_rc belay_cache_reset(struct belay_cache *c, const void *prefix, size_t pre
         struct cache_set *set = &c->sets[i / CACHE_WAYS];
         uint64_t hash =
             atomic_load_explicit(&set->hash[i % CACHE_WAYS], memory_order_relaxed);
+        bool has_gone = has_expired(c, i, fleet_now(c->f));
         word_raise(&set->ended, epoch);
-        n += set_end(c, i / CACHE_WAYS, hash, epoch) > 0;
+        n += set_end(c, i / CACHE_WAYS, hash, epoch) > 0 && !has_gone;
     }
     if (out_n)
         *out_n = n;
