@@ -236,14 +236,20 @@ belay_rc belay_cache_put(struct belay_cache *c, const void *key, size_t key_len,
 
 /* --- getting ---------------------------------------------------------------------- */
 
+/* The factors are odd: a change of one word shows for sure, one of several unless they add up
+ * to nothing in 64 bits.  No product waits for another. */
 static uint64_t mix_of(const uint64_t w[CACHE_WAYS])
 {
+    static const uint64_t factors[CACHE_WAYS] = {
+        UINT64_C(0x9e3779b97f4a7c15), UINT64_C(0xbf58476d1ce4e5b9),
+        UINT64_C(0x94d049bb133111eb), UINT64_C(0xd6e8feb86659fd93),
+        UINT64_C(0xc2b2ae3d27d4eb4f), UINT64_C(0xff51afd7ed558ccd),
+        UINT64_C(0xc4ceb9fe1a85ec53), UINT64_C(0x165667b19e3779f9),
+    };
     uint64_t x = 0;
 
-    for (uint32_t i = 0; i < CACHE_WAYS; i++) {
-        x = (x ^ w[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        x ^= x >> 29;
-    }
+    for (uint32_t i = 0; i < CACHE_WAYS; i++)
+        x += w[i] * factors[i];
     return x;
 }
 
@@ -288,7 +294,7 @@ static enum look_result look(const struct belay_cache *c, const struct cache_key
                              const uint64_t w[CACHE_WAYS], void *buf, size_t buf_len,
                              struct belay_cache_got *out)
 {
-    uint64_t now = fleet_now(c->f), epoch = 0;
+    uint64_t now = 0, epoch = 0;
     uint32_t way = 0;
     size_t key, value;
 
@@ -303,6 +309,8 @@ static enum look_result look(const struct belay_cache *c, const struct cache_key
     uint32_t entry = k->first + way;
     struct cache_entry *e = &c->entries[entry];
     uint64_t deadline = atomic_load_explicit(&e->deadline, memory_order_relaxed);
+    if (deadline != 0)
+        now = fleet_now(c->f);
     bool is_whole =
         bytes_len(c, entry, &key, &value) > 0 && key == k->len && has_key(c, entry, k);
     bool is_gone = deadline != 0 && deadline <= now;
