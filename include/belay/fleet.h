@@ -227,7 +227,29 @@ BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beats(struct belay_fleet *f,
                                                     struct belay_fleet_beats *out,
                                                     struct belay_error *err);
 
-/* Marks this member as of now. */
+/* One node of them. */
+enum belay_beat {
+    BELAY_BEAT_MISSING = 0, /* nobody has it */
+    BELAY_BEAT_FRESH,
+    BELAY_BEAT_STALE,
+    BELAY_BEAT_DEAD,
+};
+struct belay_fleet_node {
+    int32_t node;
+    int32_t beat;         /* enum belay_beat */
+    int64_t age_ms;       /* of the last sign; -1: none */
+    uint64_t incarnation; /* of who has it, or had it last; 0: nobody ever */
+};
+/* The first `max` nodes, in order; *out_n is how many. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_nodes(struct belay_fleet *f,
+                                                    int64_t max_age_ms,
+                                                    struct belay_fleet_node *out,
+                                                    size_t max, size_t *out_n,
+                                                    struct belay_error *err);
+
+/* Marks this member as of now; and, once a second at most, for those who read rings alone, publishes an empty frame of kind 1 with
+ * ver the wall clock in ms in the ring of kind 221, where each member has a lane of its own. */
+#define BELAY_FLEET_BEAT_KIND 221
 BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beat(struct belay_fleet *f,
                                                    struct belay_error *err);
 

@@ -134,6 +134,11 @@ BELAY_API BELAY_MUST_USE belay_rc belay_ring_poll(struct belay_ring_cursor *c,
                                                   struct belay_ring_poll *out,
                                                   struct belay_error *err);
 
+/* Frames published that the cursor has yet to pass, overwritten ones included: of one lane, of
+ * all of them (node BELAY_NONE), or of the order. */
+BELAY_API uint64_t belay_ring_cursor_lag(const struct belay_ring_cursor *c,
+                                         int32_t node);
+
 /* Waits until there is something to poll; in a ring of `notify` alone. */
 BELAY_API BELAY_MUST_USE belay_rc belay_ring_wait(struct belay_ring_cursor *c,
                                                   int64_t timeout_ms,

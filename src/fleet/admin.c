@@ -86,45 +86,6 @@ belay_rc belay_fleet_members(struct belay_fleet *f, struct belay_fleet_member *o
     return BELAY_OK;
 }
 
-belay_rc belay_fleet_beat(struct belay_fleet *f, struct belay_error *err)
-{
-    belay_rc rc = fleet_check_member(f, err);
-
-    if (rc == BELAY_OK)
-        atomic_store_explicit(&f->me->beat_us,
-                              (uint64_t)(clock_coarse_us() - f->clock_base_us + 1),
-                              memory_order_relaxed);
-    return rc;
-}
-
-belay_rc belay_fleet_beats(struct belay_fleet *f, int64_t max_age_ms,
-                           struct belay_fleet_beats *out, struct belay_error *err)
-{
-    struct belay_fleet_beats beats = { .size = sizeof(beats) };
-    belay_rc rc = fleet_check(f, err);
-
-    if (rc == BELAY_OK && out->size != sizeof(beats))
-        rc = err_reason(err, BELAY_MISUSE, "size", "beats of another size");
-    if (rc != BELAY_OK)
-        return rc;
-    for (uint32_t i = 0; i < f->fleet_size; i++) {
-        uint64_t m = atomic_load_explicit(&f->members[i].m, memory_order_acquire);
-        uint64_t beat =
-            atomic_load_explicit(&f->members[i].beat_us, memory_order_relaxed);
-        int64_t age = clock_coarse_us() - f->clock_base_us - (int64_t)beat;
-        if (m_state(m) == MEMBER_FREE)
-            beats.missing++;
-        else if (member_is_dead(f, i, m))
-            beats.dead++;
-        else if (beat == 0 || age / 1000 > max_age_ms)
-            beats.stale++;
-        else
-            beats.fresh++;
-    }
-    *out = beats;
-    return BELAY_OK;
-}
-
 static void empty_ring(struct belay_fleet *f, struct ring_map *map)
 {
     struct belay_ring r;

@@ -61,7 +61,22 @@ struct sink {
     uint64_t lost;
     uint32_t wanted; /* length of the frame that did not fit */
     bool is_full;
+    const uint64_t *sig; /* NULL: frames of any */
 };
+
+/* Whether the frame is there and of another sig: nothing else of it is looked at. */
+static bool is_passed_over(const struct belay_ring *r, uint32_t lane, uint64_t seq,
+                           uint64_t sig)
+{
+    const struct slot *s = slot_of(r, lane, seq);
+
+    if (atomic_load_explicit(&s->seq, memory_order_acquire) != 2 * seq + 2)
+        return false;
+    uint64_t is = atomic_load_explicit(&s->sig, memory_order_relaxed);
+    fence_acquire();
+    return atomic_load_explicit(&s->seq, memory_order_relaxed) == 2 * seq + 2 &&
+           is != sig;
+}
 
 /* Which frame stands at `position` of the order; false: it is overwritten, or nonsense. */
 static bool resolve(const struct belay_ring *r, uint64_t position, uint32_t *out_lane,
@@ -99,6 +114,8 @@ static bool take(const struct belay_ring *r, uint32_t i, uint64_t position,
         sink->lost++;
         return true;
     }
+    if (sink->sig && is_passed_over(r, lane, seq, *sink->sig))
+        return true;
     switch (lane_read(r, lane, seq, sink->buf + sink->used, sink->buf_len - sink->used,
                       &frame)) {
     case READ_OK:
@@ -157,11 +174,14 @@ static void poll_lane(struct belay_ring_cursor *c, uint32_t i, struct sink *sink
     c->next[i] = next;
 }
 
-belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *frames,
-                         size_t max, void *buf, size_t buf_len,
-                         struct belay_ring_poll *out, struct belay_error *err)
+belay_rc ring_poll_sig(struct belay_ring_cursor *c, const uint64_t *sig,
+                       struct belay_ring_frame *frames, size_t max, void *buf,
+                       size_t buf_len, struct belay_ring_poll *out,
+                       struct belay_error *err)
 {
-    struct sink sink = { .frames = frames, .max = max, .buf = buf, .buf_len = buf_len };
+    struct sink sink = {
+        .frames = frames, .max = max, .buf = buf, .buf_len = buf_len, .sig = sig
+    };
     belay_rc rc = fleet_check(c->ring->f, err);
     bool is_reset = false;
 
@@ -201,6 +221,32 @@ belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *f
         .is_more = sink.is_full,
     };
     return BELAY_OK;
+}
+
+belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *frames,
+                         size_t max, void *buf, size_t buf_len,
+                         struct belay_ring_poll *out, struct belay_error *err)
+{
+    return ring_poll_sig(c, NULL, frames, max, buf, buf_len, out, err);
+}
+
+const struct belay_fleet *cursor_fleet(const struct belay_ring_cursor *c)
+{
+    return c->ring->f;
+}
+
+uint64_t belay_ring_cursor_lag(const struct belay_ring_cursor *c, int32_t node)
+{
+    uint64_t sum = 0;
+
+    if (fleet_check(c->ring->f, NULL) != BELAY_OK)
+        return 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint64_t head = head_of(c->ring, i);
+        if (head > c->next[i] && (c->ring->order || node < 0 || (uint32_t)node == i))
+            sum += head - c->next[i];
+    }
+    return sum;
 }
 
 static bool has_some(const struct belay_ring_cursor *c)

@@ -133,7 +133,6 @@ struct belay_fleet {
     uint64_t *rec_words; /* O of the tenure */
     uint32_t *rec_entries;
 
-    uint32_t *waiting; /* threads of this member for each word of notify */
     struct seen seen[SEEN_COUNT];
     uint32_t hand;               /* where to look for an entry to retire */
     _Atomic uint32_t last_yield; /* entry of the last yield; any other is as good */
@@ -142,6 +141,7 @@ struct belay_fleet {
     int64_t wall_offset_ms;  /* wall clock - monotonic, as of ... */
     int64_t wall_checked_us; /* ... this */
     int64_t virtual_now_ms;  /* the latest that was said */
+    int64_t beat_framed_us;  /* the last beat that was a frame, too */
 };
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -368,6 +368,14 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
 /* Frames published: the lane's head, or one more that its writer has yet to count. */
 uint64_t lane_head(const struct belay_ring *r, uint32_t lane);
 
+/* belay_ring_poll that passes over frames of another sig without a look at the rest of them
+ * (cursor.c); NULL: none. */
+MUST_USE belay_rc ring_poll_sig(struct belay_ring_cursor *c, const uint64_t *sig,
+                                struct belay_ring_frame *frames, size_t max, void *buf,
+                                size_t buf_len, struct belay_ring_poll *out,
+                                struct belay_error *err);
+const struct belay_fleet *cursor_fleet(const struct belay_ring_cursor *c);
+
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
                            void *buf, size_t buf_len, struct belay_ring_frame *out);
@@ -437,7 +445,8 @@ uint64_t contest_tell_time(struct belay_fleet *f, int64_t now_ms);
 
 /* --- futex.c --- */
 
-void futex_wake(au32 *word, int n);
+/* How many were woken. */
+long futex_wake(au32 *word, int n);
 /* Waits at most timeout_us; may return early. */
 void futex_wait(au32 *word, uint32_t value, int64_t timeout_us);
 /* The same for two words. */

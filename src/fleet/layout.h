@@ -96,14 +96,14 @@ struct member {
 };
 static_assert(sizeof(struct member) == 256, "two pairs of lines");
 
-/* A word of notify; bit i of waiters: member i waits, or died waiting. */
+/* A word of notify. */
 struct notify_word {
-    au64 name; /* hash; 0: nobody's */
-    au32 value, pad0;
-    au64 waiters[FLEET_SIZE_MAX / 64];
+    au64 name;  /* hash; 0: nobody's */
+    au32 value; /* posts:31 | somebody sleeps:1 */
+    au32 pad0;
     au64 pad1[6];
 };
-static_assert(sizeof(struct notify_word) == 192, "three lines");
+static_assert(sizeof(struct notify_word) == 64, "a line");
 
 struct entry {
     au64 hash;

@@ -30,16 +30,6 @@ void fleet_sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m)
     }
 }
 
-static void forget_waits(struct belay_fleet *f, uint32_t node)
-{
-    for (uint32_t i = 0; i < f->n_words; i++) {
-        au64 *bits = &f->words[i].waiters[node / 64];
-        uint64_t bit = UINT64_C(1) << (node % 64);
-        if ((atomic_load_explicit(bits, memory_order_relaxed) & bit) != 0)
-            atomic_fetch_and_explicit(bits, ~bit, memory_order_relaxed);
-    }
-}
-
 static bool move(struct belay_fleet *f, uint32_t node, uint64_t from,
                  enum member_state to)
 {
@@ -65,7 +55,6 @@ bool fleet_sweep_node(struct belay_fleet *f, uint32_t node)
     if (!still(f, node, m))
         return false;
     fleet_sweep_entries(f, node, m);
-    forget_waits(f, node);
     bool is_ours = move(f, node, m, MEMBER_FREE);
     fleet_step(f, STEP_SWEEP_FREED);
     return is_ours;

@@ -416,6 +416,36 @@ static void signs_of_life_are_counted(struct tap *t)
     TAP_OK(t, n == 3 && members[0].heartbeat_age_ms >= 20);
     TAP_EQ(t, members[2].life, BELAY_LIFE_DEAD);
     TAP_EQ(t, members[2].heartbeat_age_ms, -1);
+
+    /* One by one. */
+    struct belay_fleet_node nodes[8];
+    static const int32_t beat[] = { BELAY_BEAT_STALE, BELAY_BEAT_FRESH, BELAY_BEAT_DEAD,
+                                    BELAY_BEAT_MISSING };
+    TAP_EQ(t, belay_fleet_nodes(g, 20, nodes, 8, &n, NULL), BELAY_OK);
+    TAP_EQ(t, n, 8);
+    for (int32_t i = 0; i < 8; i++) {
+        TAP_EQ(t, nodes[i].node, i);
+        TAP_EQ(t, nodes[i].beat, beat[i < 3 ? i : 3]);
+        TAP_EQ(t, nodes[i].incarnation, i < 3);
+    }
+    TAP_OK(t, nodes[0].age_ms >= 20 && nodes[1].age_ms < 1000);
+    TAP_OK(t, nodes[2].age_ms == -1 && nodes[3].age_ms == -1);
+    TAP_EQ(t, belay_fleet_nodes(g, 20, nodes, 2, &n, NULL), BELAY_OK);
+    TAP_EQ(t, n, 2);
+
+    /* As frames, seldom: a thousand beats are one, and push nobody's out. */
+    for (int i = 0; i < 1000; i++)
+        TAP_EQ(t, belay_fleet_beat(g, NULL), BELAY_OK);
+    struct belay_ring *ring = NULL;
+    struct belay_ring_frame frame;
+    uint64_t buf[2];
+    TAP_EQ(t, belay_ring_attach(f, BELAY_FLEET_BEAT_KIND, &ring, NULL), BELAY_OK);
+    for (int32_t i = 0; i < 2 && ring; i++) {
+        TAP_EQ(t, belay_ring_head(ring, i), 1);
+        TAP_EQ(t, belay_ring_read(ring, i, 0, buf, sizeof(buf), &frame, NULL),
+               BELAY_OK);
+        TAP_OK(t, frame.kind == 1 && frame.len == 0 && frame.ver > 1600000000000);
+    }
     belay_fleet_leave(g);
     done(t, f);
 }

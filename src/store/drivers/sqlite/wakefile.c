@@ -1,7 +1,7 @@
 /* Who does what in which order, so that no post is lost:
  *
- *     a post      adds to its bucket, and if that had the sleepers' bit takes it away and
- *                 wakes; then to the futex word, then looks for watchers
+ *     a post      adds to its bucket, and if that had the sleepers' bit wakes them; then
+ *                 to the futex word, then looks for watchers
  *     a listener  looks at its buckets, sets their bits, and sleeps only while they are
  *                 still what it saw with the bit
  *     a watcher   reads the futex word, then the buckets, counts itself as a sleeper
@@ -10,8 +10,9 @@
  * A post that a watcher's look at the buckets missed has its futex word still ahead of
  * it, so the watcher does not sleep, or is counted before the post looks for sleepers.
  * A listener's bit and the count are one word, so a post has either seen the bit or has
- * changed what the listener would sleep on.  The bit of a listener that was killed costs
- * the next post a system call, and is gone.
+ * changed what the listener would sleep on.  A post that wakes nobody takes the bit away,
+ * and wakes once more, for those who came in between: so it stays behind neither a
+ * listener that was killed nor a poster that was killed before it woke anybody.
  *
  * What a process has seen of a bucket is kept once for all its listeners: whoever finds
  * it raised notes that, then wakes all of them, itself too, through the hub.
@@ -82,9 +83,19 @@ struct wakefile {
     _Atomic uint32_t seen[N_BUCKETS];
 };
 
-static void futex_wake_all(_Atomic uint32_t *word)
+static bool futex_wake_all(_Atomic uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0) > 0;
+}
+
+static void wake_sleepers(_Atomic uint32_t *word)
+{
+    if (futex_wake_all(word))
+        return;
+    uint32_t is = atomic_load(word);
+    if ((is & SLEEPERS) != 0 &&
+        atomic_compare_exchange_strong(word, &is, is & ~SLEEPERS))
+        (void)futex_wake_all(word);
 }
 
 static uint32_t posts_of(struct wakefile *w, unsigned bucket)
@@ -208,14 +219,12 @@ void wakefile_post(struct wakefile *w, struct bytes ns, struct bytes topic)
     uint32_t expected = before & ~SLEEPERS;
     atomic_compare_exchange_strong(&w->seen[i], &expected, expected + ONE_POST);
 
-    if ((before & SLEEPERS) != 0) {
-        atomic_fetch_and(&page->bucket[i], ~SLEEPERS);
-        futex_wake_all(&page->bucket[i]);
-    }
+    if ((before & SLEEPERS) != 0)
+        wake_sleepers(&page->bucket[i]);
     atomic_fetch_add(&page->posts, 1);
     uint32_t naps = atomic_load(&w->naps);
     if (atomic_load(&page->sleepers) != 0 && !only_we_sleep(w, naps))
-        futex_wake_all(&page->posts);
+        (void)futex_wake_all(&page->posts);
 }
 
 struct sync_marks *wakefile_marks(struct wakefile *w)
@@ -317,7 +326,7 @@ void wakefile_close(struct wakefile *w)
             atomic_store(&w->stop, true);
             /* The others' watchers wake once more than they had to. */
             atomic_fetch_add(&w->page->posts, 1);
-            futex_wake_all(&w->page->posts);
+            (void)futex_wake_all(&w->page->posts);
             pthread_join(w->watcher, NULL);
         }
     }
