@@ -279,6 +279,18 @@ BELAY_API BELAY_MUST_USE belay_rc belay_notify_wait(
     struct belay_fleet *f, struct belay_notify word, uint32_t seen, int64_t timeout_ms,
     struct belay_cancel *cancel, uint32_t *out, struct belay_error *err);
 
+/* A descriptor for a poll or epoll of the caller's that becomes readable when the word is posted.  Posts
+ * since the last drain are one.  Costs a thread of this process, which sleeps; nobody else pays for it. */
+struct belay_notify_bridge;
+BELAY_API BELAY_MUST_USE belay_rc
+belay_notify_bridge_open(struct belay_fleet *f, struct belay_notify word,
+                         struct belay_notify_bridge **out, struct belay_error *err);
+BELAY_API int belay_notify_bridge_fd(const struct belay_notify_bridge *b);
+/* Takes what was posted; whether there was anything.  Look at what is waited for after it. */
+BELAY_API bool belay_notify_bridge_drain(struct belay_notify_bridge *b);
+/* Before the handle leaves; takes NULL. */
+BELAY_API void belay_notify_bridge_close(struct belay_notify_bridge *b);
+
 /* --- events ---------------------------------------------------------------------- */
 
 /* Small messages with a topic, for whoever listens: the ring of kind 220, whose frames (kind 1)

@@ -7,6 +7,7 @@ struct belay_ring_cursor {
     uint64_t epoch, total_lost;
     uint32_t at; /* the lane to begin with */
     uint32_t n;  /* places: one for an order, one for each lane otherwise */
+    bool is_consumer;
     uint64_t next[];
 };
 
@@ -47,9 +48,49 @@ belay_rc belay_ring_cursor_open(struct belay_ring *ring, enum belay_ring_from fr
     return BELAY_OK;
 }
 
+belay_rc belay_ring_consume(struct belay_ring *ring, struct belay_ring_cursor **out,
+                            struct belay_error *err)
+{
+    struct belay_ring_cursor *c = NULL;
+    belay_rc rc = fleet_check_member(ring->f, err);
+
+    if (rc == BELAY_OK && !ring->consumers)
+        rc = err_reason(err, BELAY_MISUSE, "reliable", "the ring is not reliable");
+    if (rc == BELAY_OK && ring->is_consumed)
+        rc = err_reason(err, BELAY_MISUSE, "consumer", "this member consumes already");
+    if (rc == BELAY_OK)
+        rc = belay_ring_cursor_open(ring, BELAY_RING_HEAD, &c, err);
+    if (rc != BELAY_OK)
+        return rc;
+    consumer_begin(ring);
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->next[i] = head_of(ring, i);
+        consumer_want(ring, i, c->next[i]);
+    }
+    c->is_consumer = ring->is_consumed = true;
+    *out = c;
+    return BELAY_OK;
+}
+
 void belay_ring_cursor_close(struct belay_ring_cursor *c)
 {
+    if (c && c->is_consumer && fleet_check(c->ring->f, NULL) == BELAY_OK) {
+        belay_rc rc;
+        consumer_end(c->ring);
+        c->ring->is_consumed = false;
+        rc = belay_notify_post(c->ring->f, c->ring->room, NULL);
+        (void)rc; /* who waits for room looks again by itself, too */
+    }
     free(c);
+}
+
+/* What was taken may be overwritten. */
+static void tell_writers(struct belay_ring_cursor *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        consumer_want(c->ring, i, c->next[i]);
+    belay_rc rc = belay_notify_post(c->ring->f, c->ring->room, NULL);
+    (void)rc; /* as above */
 }
 
 /* What a poll fills. */
@@ -207,6 +248,8 @@ belay_rc ring_poll_sig(struct belay_ring_cursor *c, const uint64_t *sig,
             c->at = 0;
     }
     c->total_lost += sink.lost;
+    if (c->is_consumer && (sink.n > 0 || sink.lost > 0 || is_reset))
+        tell_writers(c);
     if (sink.is_full && sink.n == 0 && sink.lost == 0 && !is_reset && max > 0) {
         (void)err_set(err, BELAY_OUT_OF_RANGE, "the next frame has %u bytes",
                       sink.wanted);
@@ -259,6 +302,19 @@ static bool has_some(const struct belay_ring_cursor *c)
             return true;
     }
     return false;
+}
+
+belay_rc belay_ring_word(struct belay_ring *ring, struct belay_notify *out,
+                         struct belay_error *err)
+{
+    belay_rc rc = fleet_check(ring->f, err);
+
+    if (rc == BELAY_OK && ring->word.slot == UINT32_MAX)
+        rc = err_reason(err, BELAY_MISUSE, "notify",
+                        "the ring was opened without notify");
+    if (rc == BELAY_OK)
+        *out = ring->word;
+    return rc;
 }
 
 belay_rc belay_ring_wait(struct belay_ring_cursor *c, int64_t timeout_ms,

@@ -20,11 +20,12 @@
 #include "fleet/words.h"
 
 struct ring_geometry {
-    uint32_t kind, topology, notify, capacity, payload_max, lanes, order_capacity,
-        stride;
+    uint32_t kind, topology, notify, reliable, capacity, payload_max, lanes,
+        order_capacity, stride;
     uint64_t large_len;
+    uint64_t consumer_len; /* of a row of consumers; 0 where there are none */
     /* From the beginning of the ring. */
-    uint64_t lanes_at, order_at, slots_at, large_at, total_len;
+    uint64_t lanes_at, order_at, consumers_at, slots_at, large_at, total_len;
 };
 
 struct geometry {
@@ -78,6 +79,10 @@ struct belay_ring {
     uint64_t next;    /* frames of this lane so far */
     uint64_t large_next;
     struct belay_notify word; /* of rings with notify */
+    uint8_t *consumers;       /* of reliable rings; else NULL */
+    uint64_t gate;            /* no consumer wants a frame of ours below this */
+    struct belay_notify room; /* posted by consumers */
+    bool is_consumed;         /* by this member */
 };
 
 struct keeper;
@@ -355,6 +360,8 @@ const au64 *arena_at(const struct belay_fleet *f, uint64_t ref, size_t len);
 /* --- ring.c, lane.c --- */
 
 void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map);
+/* The lane is this member's from now on: what its last one left half done is settled. */
+void ring_adopt(struct belay_ring *r);
 
 /* What is published; id 0: made of lane and counter. */
 struct frame_in {
@@ -365,6 +372,19 @@ struct frame_in {
 };
 /* The lane's counter of the frame.  len is at most payload_max, or large_len. */
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
+/* As many frames, all of them visible at once; the counter of the first. */
+uint64_t lane_publish_batch(struct belay_ring *r, const struct frame_in *in, size_t n);
+/* What the node's last member left of a batch is nobody's frames. */
+void lane_forget_batch(struct belay_ring *r);
+
+/* consumer.c: whether n frames more push nothing out that a living consumer wants; *out_node is
+ * who is behind otherwise.  Under the handle's lock. */
+bool ring_has_room(struct belay_ring *r, uint64_t n, uint32_t *out_node,
+                   uint64_t *out_lag);
+void consumer_begin(struct belay_ring *r);
+void consumer_end(struct belay_ring *r);
+void consumer_want(struct belay_ring *r, uint32_t lane, uint64_t seq);
+
 /* Frames published: the lane's head, or one more that its writer has yet to count. */
 uint64_t lane_head(const struct belay_ring *r, uint32_t lane);
 

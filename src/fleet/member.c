@@ -22,6 +22,7 @@ static void bind_node(struct belay_fleet *f, uint32_t node)
     f->node = node;
     f->me = &f->members[node];
     ring_bind(&f->log, f, f->space->maps[BELAY_CONTEST_RING_KIND]);
+    ring_adopt(&f->log);
 }
 
 /* The byte first: from JOINING on it says that somebody is behind the node. */

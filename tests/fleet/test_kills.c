@@ -196,6 +196,23 @@ static bool publish_large(struct scene *s, struct victim *v)
     return publish(v->rings[0], 3, LARGE_WORDS) && publish(v->rings[1], 4, LARGE_WORDS);
 }
 
+static bool publish_batch(struct scene *s, struct victim *v)
+{
+    uint64_t first = (uint64_t)s->victims << 8 | 1, data[3][FRAME_WORDS];
+    struct belay_ring_frame frames[3];
+    struct belay_error err;
+
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t w = 0; w < FRAME_WORDS; w++)
+            data[i][w] = first + i;
+        frames[i] = (struct belay_ring_frame){ .kind = 1,
+                                               .len = sizeof(data[i]),
+                                               .data = data[i] };
+    }
+    return belay_ring_publish_batch(v->rings[0], frames, 3, NULL, &err) == BELAY_OK &&
+           belay_ring_publish_batch(v->rings[1], frames, 3, NULL, &err) == BELAY_OK;
+}
+
 static bool publish_ordered(struct scene *s, struct victim *v)
 {
     (void)s;
@@ -515,6 +532,7 @@ static const struct operation operations[] = {
     { "publish",               NULL,           use_rings,                publish_lane,      8 },
     { "publish large",         NULL,           use_rings,                publish_large,     8 },
     { "publish in order",      NULL,           use_rings,                publish_ordered,   8 },
+    { "publish a batch",       NULL,           use_rings,                publish_batch,    20 },
     { "open a ring",           NULL,           NULL,                     open_new_ring,     1 },
     { "sweep",                 a_dead_holder,  NULL,                     sweep,             3 },
     { "release by force",      NULL,           hold_other,               force_own,         2 },
