@@ -61,7 +61,7 @@ static struct belay_fleet_node look(const struct belay_fleet *f, uint32_t node,
     }
     if (beat != 0)
         n.age_ms = age > 0 ? age / 1000 : 0;
-    if (member_is_dead(f, node, m))
+    if (member_is_gone(f, node, m))
         n.beat = BELAY_BEAT_DEAD;
     else if (beat == 0 || age / 1000 > max_age_ms)
         n.beat = BELAY_BEAT_STALE;

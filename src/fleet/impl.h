@@ -244,6 +244,14 @@ MUST_USE belay_rc segment_open(const char *name,
 MUST_USE belay_rc segment_reopen(const struct space *space, int *out_fd,
                                  struct belay_error *err);
 void space_release(struct space *space);
+/* Takes a segment of an earlier boot away, whose members cannot live; *token_floor is raised to
+ * the last token it gave.  True: look again; false: it is none that may go. */
+MUST_USE bool segment_discard_old(const char *dir, const char *name,
+                                  uint64_t *token_floor);
+/* Removes the files of rings and cache. */
+void segment_unlink_kinds(const char *dir, const char *name, uint64_t fleet_id);
+uint64_t segment_boot(void);
+bool segment_header_is_whole(const struct segment_header *h, struct geometry *out);
 /* Whether the file is still there under its name, at its size. */
 MUST_USE belay_rc segment_check_size(int fd, uint64_t len, struct belay_error *err);
 
@@ -287,6 +295,10 @@ void node_unlock(int fd, int64_t byte);
 /* Whether the member whose M is `m` is dead: hint, then kernel (F2).  `m` of a node that is
  * FREE is not asked about. */
 bool member_is_dead(const struct belay_fleet *f, uint32_t node, uint64_t m);
+
+/* The same without the hint: the kernel cannot leave it where a process has made its mapping
+ * read-only before it died.  Then lock and process must both be gone. */
+bool member_is_gone(const struct belay_fleet *f, uint32_t node, uint64_t m);
 
 /* The hint alone, without a system call: false is surely alive. */
 static inline bool member_may_be_dead(const struct belay_fleet *f, uint32_t node)

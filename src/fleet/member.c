@@ -31,7 +31,7 @@ static bool try_node(struct belay_fleet *f, uint32_t node, bool may_sweep)
     uint64_t m = atomic_load_explicit(&f->members[node].m, memory_order_acquire);
     bool is_free = m_state(m) == MEMBER_FREE;
 
-    if (!is_free && (!may_sweep || !member_is_dead(f, node, m)))
+    if (!is_free && (!may_sweep || !member_is_gone(f, node, m)))
         return false;
     if (node_lock(f->fd, node, false) != 1)
         return false;

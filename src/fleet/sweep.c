@@ -43,7 +43,7 @@ bool fleet_sweep_node(struct belay_fleet *f, uint32_t node)
     uint64_t m = atomic_load_explicit(&f->members[node].m, memory_order_acquire);
     uint64_t inc = m_incarnation(m);
 
-    if (m_state(m) == MEMBER_FREE || !member_is_dead(f, node, m))
+    if (m_state(m) == MEMBER_FREE || !member_is_gone(f, node, m))
         return false;
     if (m_state(m) != MEMBER_DEAD && m_state(m) != MEMBER_SWEEPING &&
         !move(f, node, m, MEMBER_DEAD))
@@ -65,7 +65,7 @@ size_t fleet_sweep_all(struct belay_fleet *f)
     size_t n = 0;
 
     for (uint32_t node = 0; node < f->fleet_size; node++) {
-        if (node != f->node && member_may_be_dead(f, node))
+        if (node != f->node)
             n += fleet_sweep_node(f, node);
     }
     return n;
