@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 /* One sleep is at most this long, so that a replaced clock that runs fast is noticed.
@@ -75,7 +76,7 @@ bool park_words_work(void)
 void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us)
 {
     struct futex_waitv on[PARK_WORDS_MAX + 1];
-    struct timespec until;
+    const struct belay_clock clock = clock_system();
 
     if (us <= 0 || n > PARK_WORDS_MAX)
         return;
@@ -87,10 +88,9 @@ void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64
                                           .flags = FUTEX_32 };
     if (us > LONGEST_SLEEP_US)
         us = LONGEST_SLEEP_US;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + us % 1000000 * 1000;
-    until.tv_sec += us / 1000000 + ns / 1000000000;
-    until.tv_nsec = ns % 1000000000;
+    int64_t end = clock.mono_us(clock.arg) + us;
+    struct timespec until = { .tv_sec = end / 1000000,
+                              .tv_nsec = end % 1000000 * 1000 };
     (void)syscall(SYS_futex_waitv, on, (unsigned)n + 1, 0, &until, CLOCK_MONOTONIC);
 }
 

@@ -78,7 +78,7 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
 uint64_t lane_publish_batch(struct belay_ring *r, const struct frame_in *in, size_t n)
 {
     struct lane *lane = &r->lanes[r->lane];
-    uint64_t c = r->next, large = r->large_next;
+    uint64_t c = r->next;
 
     if (n == 1)
         return lane_publish(r, in);
@@ -90,7 +90,7 @@ uint64_t lane_publish_batch(struct belay_ring *r, const struct frame_in *in, siz
         if (in[i].len > r->payload_max)
             (void)put_large(r, in[i].data, in[i].len);
     }
-    large = r->large_next;
+    uint64_t large = r->large_next;
     for (size_t i = n; i-- > 0;) {
         bool is_large = in[i].len > r->payload_max;
         struct slot *s = lane_begin_at(r, c + i, &in[i],

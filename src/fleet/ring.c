@@ -215,7 +215,7 @@ static belay_rc map_kind(struct belay_fleet *f, uint8_t kind,
     path_of(f->space, kind, path, sizeof(path));
     for (int turn = 0; turn < 100; turn++) {
         rc = attach(f, path, kind, map, err);
-        if (rc != BELAY_NOT_FOUND || !spec || f->is_observer)
+        if (rc != BELAY_NOT_FOUND || !spec || !g || f->is_observer)
             break;
         rc = create(f, path, g, spec, map, err);
         if (map->base || (rc != BELAY_OK && rc != BELAY_REGISTRATION_CONFLICT))
@@ -242,42 +242,60 @@ static bool is_as(const struct ring_map *map, const struct ring_geometry *g,
            map->schema == spec->schema && strcmp(map->name, spec->name) == 0;
 }
 
+/* The words that wake whoever waits for a frame, or for room. */
+static belay_rc open_words(struct belay_ring *ring, struct belay_error *err)
+{
+    const struct ring_geometry *g = &ring->map->geo;
+    char name[32];
+    belay_rc rc = BELAY_OK;
+
+    if (g->notify && ring->word.slot == UINT32_MAX) {
+        (void)snprintf(name, sizeof(name), "ring %u", g->kind);
+        rc = belay_notify_open(ring->f, name, &ring->word, err);
+    }
+    if (rc == BELAY_OK && g->reliable && ring->room.slot == UINT32_MAX) {
+        (void)snprintf(name, sizeof(name), "room %u", g->kind);
+        rc = belay_notify_open(ring->f, name, &ring->room, err);
+    }
+    return rc;
+}
+
+/* With the space's mutex. */
+static belay_rc open_mapped(struct belay_fleet *f, uint8_t kind,
+                            const struct ring_geometry *g,
+                            const struct belay_ring_spec *spec, struct belay_ring **out,
+                            struct belay_error *err)
+{
+    belay_rc rc = map_kind(f, kind, g, spec, err);
+    if (rc != BELAY_OK)
+        return rc;
+    struct ring_map *map = f->space->maps[kind];
+    if (spec && !is_as(map, g, spec))
+        return err_reason(err, BELAY_INVALID, "schema",
+                          "kind %u is %s, and not as this spec says", kind, map->name);
+    if (!f->rings[kind]) {
+        struct belay_ring *ring = calloc(1, sizeof(*ring));
+        if (!ring)
+            return err_no_memory(err, "a ring");
+        ring_bind(ring, f, map);
+        if (f->me)
+            ring_adopt(ring);
+        f->rings[kind] = ring;
+    }
+    rc = open_words(f->rings[kind], err);
+    if (rc == BELAY_OK)
+        *out = f->rings[kind];
+    return rc;
+}
+
 static belay_rc open_kind(struct belay_fleet *f, uint8_t kind,
                           const struct ring_geometry *g,
                           const struct belay_ring_spec *spec, struct belay_ring **out,
                           struct belay_error *err)
 {
     (void)pthread_mutex_lock(&f->space->mutex);
-    belay_rc rc = map_kind(f, kind, g, spec, err);
-    struct ring_map *map = f->space->maps[kind];
-    if (rc == BELAY_OK && spec && !is_as(map, g, spec))
-        rc = err_reason(err, BELAY_INVALID, "schema",
-                        "kind %u is %s, and not as this spec says", kind, map->name);
-    if (rc == BELAY_OK && !f->rings[kind]) {
-        struct belay_ring *ring = calloc(1, sizeof(*ring));
-        if (ring) {
-            ring_bind(ring, f, map);
-            if (f->me)
-                ring_adopt(ring);
-            f->rings[kind] = ring;
-        } else {
-            rc = err_no_memory(err, "a ring");
-        }
-    }
-    struct belay_ring *ring = f->rings[kind];
+    belay_rc rc = open_mapped(f, kind, g, spec, out, err);
     (void)pthread_mutex_unlock(&f->space->mutex);
-    if (rc == BELAY_OK && map->geo.notify && ring->word.slot == UINT32_MAX) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "ring %u", kind);
-        rc = belay_notify_open(f, name, &ring->word, err);
-    }
-    if (rc == BELAY_OK && map->geo.reliable && ring->room.slot == UINT32_MAX) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "room %u", kind);
-        rc = belay_notify_open(f, name, &ring->room, err);
-    }
-    if (rc == BELAY_OK)
-        *out = ring;
     return rc;
 }
 

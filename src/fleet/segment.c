@@ -285,7 +285,7 @@ static belay_rc open_or_create(const char *path, const char *name,
     bool may_create =
         (options->flags & BELAY_FLEET_MUST_EXIST) == 0 && !space->is_read_only;
     struct belay_fleet_options o = *options;
-    struct belay_error local;
+    struct belay_error local = { .code = 0 };
 
     /* Ends: each turn lost is somebody else's creation or removal. */
     for (int turn = 0; turn < 1000; turn++) {
