@@ -227,6 +227,7 @@ static void a_writer_waits_for_its_consumers(struct tap *t)
     belay_ring_cursor_close(a);
     TAP_EQ(t, publish(out, 1, &err), BELAY_CONTENTION);
     fleet_abandon(h);
+    free(b); /* closing it would be a sign of life */
     for (uint64_t i = 0; i < 2 * CAPACITY; i++)
         TAP_EQ(t, publish(out, i, NULL), BELAY_OK);
     TAP_EQ(t, lost, 0);

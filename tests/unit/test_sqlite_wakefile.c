@@ -477,7 +477,7 @@ static void too_many_topics_have_a_watcher(struct tap *t)
     struct place p;
     struct party y, other;
     struct bytes topics[PARK_WORDS_MAX + 1];
-    char names[PARK_WORDS_MAX + 1][16];
+    char names[PARK_WORDS_MAX + 1][24];
     struct wake_topics wanted = { .ns = bytes_str("ns"), .topic = topics };
     struct listener *l;
 
