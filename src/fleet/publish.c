@@ -51,27 +51,37 @@ static belay_rc refuse_room(uint32_t node, uint64_t lag, struct belay_error *err
     return BELAY_CONTENTION;
 }
 
+/* Everything that is not the short way. */
+static __attribute__((noinline)) belay_rc
+publish_with_care(struct belay_ring *ring, const struct belay_ring_frame *frame,
+                  uint64_t *out_id, struct belay_error *err)
+{
+    belay_rc rc = check(ring, frame, err);
+
+    return rc == BELAY_OK ? belay_ring_publish_batch(ring, frame, 1, out_id, err) : rc;
+}
+
 belay_rc belay_ring_publish(struct belay_ring *ring,
                             const struct belay_ring_frame *frame, uint64_t *out_id,
                             struct belay_error *err)
 {
-    const struct ring_geometry *g = &ring->map->geo;
     belay_rc rc = fleet_check_member(ring->f, err);
-
-    if (rc == BELAY_OK)
-        rc = check(ring, frame, err);
     if (rc != BELAY_OK)
         return rc;
-    const struct frame_in in = frame_of(frame);
-    uint32_t node = 0;
-    uint64_t seq = 0, lag = 0;
+    const struct ring_geometry *g = &ring->map->geo;
+    if (UNLIKELY(frame->len > g->payload_max || ring->consumers ||
+                 g->kind == BELAY_CONTEST_RING_KIND))
+        return publish_with_care(ring, frame, out_id, err);
+    struct frame_in in = {
+        .ver = frame->ver,
+        .sig = frame->sig,
+        .kind = frame->kind,
+        .data = frame->data,
+        .len = frame->len,
+    };
     fleet_lock(ring->f);
-    bool has_room = !ring->consumers || ring_has_room(ring, 1, &node, &lag);
-    if (has_room)
-        seq = lane_publish(ring, &in);
+    uint64_t seq = lane_publish(ring, &in);
     fleet_unlock(ring->f);
-    if (UNLIKELY(!has_room))
-        return refuse_room(node, lag, err);
     if (out_id)
         *out_id = belay_netid_make((uint8_t)g->kind, (uint16_t)ring->lane, seq);
     if (g->notify)
