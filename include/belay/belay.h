@@ -4,6 +4,7 @@
 
 #include <belay/blob.h>
 #include <belay/budget.h>
+#include <belay/cache.h>
 #include <belay/contest.h>
 #include <belay/execution.h>
 #include <belay/fleet.h>

@@ -227,7 +227,29 @@ BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beats(struct belay_fleet *f,
                                                     struct belay_fleet_beats *out,
                                                     struct belay_error *err);
 
-/* Marks this member as of now. */
+/* One node of them. */
+enum belay_beat {
+    BELAY_BEAT_MISSING = 0, /* nobody has it */
+    BELAY_BEAT_FRESH,
+    BELAY_BEAT_STALE,
+    BELAY_BEAT_DEAD,
+};
+struct belay_fleet_node {
+    int32_t node;
+    int32_t beat;         /* enum belay_beat */
+    int64_t age_ms;       /* of the last sign; -1: none */
+    uint64_t incarnation; /* of who has it, or had it last; 0: nobody ever */
+};
+/* The first `max` nodes, in order; *out_n is how many. */
+BELAY_API BELAY_MUST_USE belay_rc belay_fleet_nodes(struct belay_fleet *f,
+                                                    int64_t max_age_ms,
+                                                    struct belay_fleet_node *out,
+                                                    size_t max, size_t *out_n,
+                                                    struct belay_error *err);
+
+/* Marks this member as of now; and, once a second at most, for those who read rings alone, publishes an empty frame of kind 1 with
+ * ver the wall clock in ms in the ring of kind 221, where each member has a lane of its own. */
+#define BELAY_FLEET_BEAT_KIND 221
 BELAY_API BELAY_MUST_USE belay_rc belay_fleet_beat(struct belay_fleet *f,
                                                    struct belay_error *err);
 
@@ -266,6 +288,18 @@ BELAY_API BELAY_MUST_USE belay_rc belay_notify_wait(
 BELAY_API BELAY_MUST_USE belay_rc belay_fleet_wait_deaths(
     struct belay_fleet *f, const struct belay_notify *words, const uint32_t *seen,
     size_t n, int64_t timeout_ms, struct belay_error *err);
+
+/* A descriptor for a poll or epoll of the caller's that becomes readable when the word is posted.  Posts
+ * since the last drain are one.  Costs a thread of this process, which sleeps; nobody else pays for it. */
+struct belay_notify_bridge;
+BELAY_API BELAY_MUST_USE belay_rc
+belay_notify_bridge_open(struct belay_fleet *f, struct belay_notify word,
+                         struct belay_notify_bridge **out, struct belay_error *err);
+BELAY_API int belay_notify_bridge_fd(const struct belay_notify_bridge *b);
+/* Takes what was posted; whether there was anything.  Look at what is waited for after it. */
+BELAY_API bool belay_notify_bridge_drain(struct belay_notify_bridge *b);
+/* Before the handle leaves; takes NULL. */
+BELAY_API void belay_notify_bridge_close(struct belay_notify_bridge *b);
 
 /* --- events ---------------------------------------------------------------------- */
 

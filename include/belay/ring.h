@@ -2,8 +2,9 @@
  *
  * A ring belongs to a kind (0 to 255) of a fleet.  Every member writes a lane of its own, so
  * that no two ever write the same memory; an ordered ring has, besides, one index that gives
- * all frames one order.  Writers never wait.  Readers keep their own cursors; one that is too
- * slow or came too late is told exactly how many frames it has lost.
+ * all frames one order.  Writers never wait, but in a ring that is `reliable`, for consumers.
+ * Readers keep their own cursors; one that is too slow or came too late is told exactly how
+ * many frames it has lost.
  *
  *   R1  A frame is visible whole or not at all; its writer may die anywhere.
  *   R2  A frame that is read is the one that was published: nothing torn is returned.
@@ -36,7 +37,7 @@ struct belay_ring_spec {
     uint8_t kind;        /* 222 is the contest's */
     uint8_t topology;    /* enum belay_topology; 0: lanes */
     uint8_t notify;      /* 1: belay_ring_wait works; costs a fence for each publish */
-    uint8_t reserved;    /* 0 */
+    uint8_t reliable;    /* 1: belay_ring_consume works; of lanes alone */
     int32_t capacity;    /* frames of a lane, power of two to 2^20; 0: 1024 */
     int32_t payload_max; /* bytes of a frame in its slot, to 65536; 0: 256 */
     int64_t large_len; /* bytes a lane keeps for payloads over payload_max, power of two
@@ -47,6 +48,7 @@ struct belay_ring_spec {
 };
 
 struct belay_ring;
+struct belay_ring_cursor;
 
 /* Opens the kind, creating it when it is not there yet.  The ring lives until the handle
  * leaves; opening again gives the same. */
@@ -89,6 +91,49 @@ BELAY_API BELAY_MUST_USE belay_rc
 belay_ring_publish(struct belay_ring *ring, const struct belay_ring_frame *frame,
                    uint64_t *out_id, struct belay_error *err);
 
+/* As many at once, with counters one behind the other: whoever reads finds all of them or
+ * none, also when their writer dies.  (In an ordered ring they come into the order one by
+ * one.)  *out_first_id (may be NULL) is the id of the first.
+ *   invalid  too_large: more than the lane holds, or BELAY_RING_BATCH_MAX, or more bytes of large
+ *            frames than large_len (expected: what fits) */
+#define BELAY_RING_BATCH_MAX 256
+BELAY_API BELAY_MUST_USE belay_rc
+belay_ring_publish_batch(struct belay_ring *ring, const struct belay_ring_frame *frames,
+                         size_t n, uint64_t *out_first_id, struct belay_error *err);
+
+/* --- reliable rings ---
+ *
+ * In a ring whose spec says `reliable` a member may become a consumer: no frame published
+ * after that is overwritten before it has polled it.  A publish for which there is no room
+ * answers `contention`, reason slow_consumer (expected: the node that is behind, actual: by
+ * how many frames) and publishes nothing; a frame over payload_max has at most large_len / capacity bytes there.  A consumer that has died, as the kernel says, is
+ * waited for no longer; one that is stopped is: see belay_ring_consumers.  Other cursors are
+ * as in any ring. */
+
+/* A cursor at the head, of this member's; one for each ring.  Its poll says what it no longer
+ * wants; closing it gives the rest up.
+ *   misuse  the ring is not reliable (reliable), or there is one already (consumer) */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_consume(struct belay_ring *ring,
+                                                     struct belay_ring_cursor **out,
+                                                     struct belay_error *err);
+
+/* Waits until there is room for n frames; at once in a ring that is not reliable.  `timeout`,
+ * `cancelled` (within 50 ms). */
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_wait_room(struct belay_ring *ring,
+                                                       size_t n, int64_t timeout_ms,
+                                                       struct belay_cancel *cancel,
+                                                       struct belay_error *err);
+
+struct belay_ring_consumer {
+    int32_t node, pid;
+    uint64_t lag;         /* frames of the lane that it is most behind in */
+    int32_t slowest_node; /* whose lane that is; -1: it has all */
+};
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_consumers(struct belay_ring *ring,
+                                                       struct belay_ring_consumer *out,
+                                                       size_t max, size_t *out_n,
+                                                       struct belay_error *err);
+
 /* Frames published so far: of the order, or of one lane of a ring of lanes. */
 BELAY_API uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node);
 
@@ -105,8 +150,6 @@ enum belay_ring_from {
         0, /* everything since the last reset; what is gone counts as lost */
     BELAY_RING_HEAD = 1, /* what comes from now on */
 };
-
-struct belay_ring_cursor;
 
 /* A place in a ring, for one thread at a time. */
 BELAY_API BELAY_MUST_USE belay_rc belay_ring_cursor_open(struct belay_ring *ring,
@@ -132,6 +175,18 @@ BELAY_API BELAY_MUST_USE belay_rc belay_ring_poll(struct belay_ring_cursor *c,
                                                   struct belay_ring_frame *frames,
                                                   size_t max, void *buf, size_t buf_len,
                                                   struct belay_ring_poll *out,
+                                                  struct belay_error *err);
+
+/* Frames published that the cursor has yet to pass, overwritten ones included: of one lane, of
+ * all of them (node BELAY_NONE), or of the order. */
+BELAY_API uint64_t belay_ring_cursor_lag(const struct belay_ring_cursor *c,
+                                         int32_t node);
+
+/* The word of fleet.h that is posted for each publish, in a ring of `notify` alone: for those who wait for
+ * several things, or by a descriptor (belay_notify_bridge_open). */
+struct belay_notify;
+BELAY_API BELAY_MUST_USE belay_rc belay_ring_word(struct belay_ring *ring,
+                                                  struct belay_notify *out,
                                                   struct belay_error *err);
 
 /* Waits until there is something to poll; in a ring of `notify` alone. */

@@ -93,6 +93,11 @@ op_handler op_fleet_rm;
 op_handler op_contest_claim;
 op_handler op_contest_release;
 op_handler op_contest_ls;
+op_handler op_cache_get;
+op_handler op_cache_put;
+op_handler op_cache_rm;
+op_handler op_cache_reset;
+op_handler op_cache_ls;
 
 /* 0 when the answer's `ok` is true, else 1. */
 op_exit op_exit_of_ok;

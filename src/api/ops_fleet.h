@@ -5,5 +5,6 @@
 #include "api/ops.h"
 
 extern const struct operation ops_fleet[8];
+extern const struct operation ops_fleet_cache[5];
 
 #endif /* API_OPS_FLEET_H */

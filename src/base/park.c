@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/err.h"
 
 /* One sleep is at most this long, so that a replaced clock that runs fast is noticed.
@@ -63,6 +64,34 @@ uint32_t parker_receive(struct parker *p, const struct belay_clock *clock,
 bool parker_wait(struct parker *p, const struct belay_clock *clock, int64_t deadline_us)
 {
     return parker_receive(p, clock, deadline_us) != 0;
+}
+
+bool park_words_work(void)
+{
+    /* Of nothing to wait for a kernel that knows the call says that it is invalid. */
+    return syscall(SYS_futex_waitv, NULL, 0, 0, NULL, CLOCK_MONOTONIC) < 0 &&
+           errno == EINVAL;
+}
+
+void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us)
+{
+    struct futex_waitv on[PARK_WORDS_MAX + 1];
+    const struct belay_clock clock = clock_system();
+
+    if (us <= 0 || n > PARK_WORDS_MAX)
+        return;
+    on[0] = (struct futex_waitv){ .uaddr = (uintptr_t)&p->woken,
+                                  .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG };
+    for (size_t i = 0; i < n; i++)
+        on[i + 1] = (struct futex_waitv){ .val = words[i].value,
+                                          .uaddr = (uintptr_t)words[i].word,
+                                          .flags = FUTEX_32 };
+    if (us > LONGEST_SLEEP_US)
+        us = LONGEST_SLEEP_US;
+    int64_t end = clock.mono_us(clock.arg) + us;
+    struct timespec until = { .tv_sec = end / 1000000,
+                              .tv_nsec = end % 1000000 * 1000 };
+    (void)syscall(SYS_futex_waitv, on, (unsigned)n + 1, 0, &until, CLOCK_MONOTONIC);
 }
 
 void cancel_attach(struct belay_cancel *c, struct cancel_link *link,

@@ -41,6 +41,20 @@ MUST_USE bool parker_wait(struct parker *p, const struct belay_clock *clock,
 /* Takes a wake-up if there is one, without waiting. */
 MUST_USE bool parker_take(struct parker *p);
 
+/* A word in memory that processes share, and what it is while there is nothing to do. */
+struct park_word {
+    _Atomic uint32_t *word;
+    uint32_t value;
+};
+#define PARK_WORDS_MAX 127
+
+/* Sleeps once, at most so long: until something is posted to the parker or a word is no
+ * longer as it says; may return early.  n is at most PARK_WORDS_MAX. */
+void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us);
+
+/* Whether this kernel can (Linux 5.16); else parker_nap must not be used with words. */
+MUST_USE bool park_words_work(void);
+
 /* One parker that a cancel wakes; the caller's memory, linked while attached. */
 struct cancel_link {
     struct parker *parker;

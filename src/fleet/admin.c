@@ -1,10 +1,9 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 belay_rc belay_fleet_status(struct belay_fleet *f, struct belay_fleet_status *out,
                             struct belay_error *err)
@@ -32,7 +31,7 @@ belay_rc belay_fleet_status(struct belay_fleet *f, struct belay_fleet_status *ou
     };
     for (uint32_t i = 0; i < f->fleet_size; i++) {
         uint64_t m = atomic_load_explicit(&f->members[i].m, memory_order_acquire);
-        s.members += m_state(m) == MEMBER_LIVE && !member_is_dead(f, i, m);
+        s.members += m_state(m) == MEMBER_LIVE && !member_is_gone(f, i, m);
     }
     for (uint32_t i = 0; i < f->subjects; i++) {
         uint64_t o = atomic_load_explicit(&f->entries[i].o, memory_order_relaxed);
@@ -51,7 +50,7 @@ static void show_member(const struct belay_fleet *f, uint32_t node, uint64_t m,
 
     *out = (struct belay_fleet_member){
         .node = (int32_t)node,
-        .life = member_is_dead(f, node, m) ? BELAY_LIFE_DEAD : BELAY_LIFE_ALIVE,
+        .life = member_is_gone(f, node, m) ? BELAY_LIFE_DEAD : BELAY_LIFE_ALIVE,
         .incarnation = m_incarnation(m),
         .pid = (int32_t)atomic_load_explicit(&who->pid, memory_order_relaxed),
         .process_start =
@@ -86,64 +85,15 @@ belay_rc belay_fleet_members(struct belay_fleet *f, struct belay_fleet_member *o
     return BELAY_OK;
 }
 
-belay_rc belay_fleet_beat(struct belay_fleet *f, struct belay_error *err)
-{
-    belay_rc rc = fleet_check_member(f, err);
-
-    if (rc == BELAY_OK)
-        atomic_store_explicit(&f->me->beat_us,
-                              (uint64_t)(clock_coarse_us() - f->clock_base_us + 1),
-                              memory_order_relaxed);
-    return rc;
-}
-
-belay_rc belay_fleet_beats(struct belay_fleet *f, int64_t max_age_ms,
-                           struct belay_fleet_beats *out, struct belay_error *err)
-{
-    struct belay_fleet_beats beats = { .size = sizeof(beats) };
-    belay_rc rc = fleet_check(f, err);
-
-    if (rc == BELAY_OK && out->size != sizeof(beats))
-        rc = err_reason(err, BELAY_MISUSE, "size", "beats of another size");
-    if (rc != BELAY_OK)
-        return rc;
-    for (uint32_t i = 0; i < f->fleet_size; i++) {
-        uint64_t m = atomic_load_explicit(&f->members[i].m, memory_order_acquire);
-        uint64_t beat =
-            atomic_load_explicit(&f->members[i].beat_us, memory_order_relaxed);
-        int64_t age = clock_coarse_us() - f->clock_base_us - (int64_t)beat;
-        if (m_state(m) == MEMBER_FREE)
-            beats.missing++;
-        else if (member_is_dead(f, i, m))
-            beats.dead++;
-        else if (beat == 0 || age / 1000 > max_age_ms)
-            beats.stale++;
-        else
-            beats.fresh++;
-    }
-    *out = beats;
-    return BELAY_OK;
-}
-
-/* Raises a word to `to`, never back. */
-static void raise_to(au64 *word, uint64_t to)
-{
-    uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
-
-    while (is < to && !atomic_compare_exchange_weak_explicit(
-                          word, &is, to, memory_order_acq_rel, memory_order_relaxed))
-        continue;
-}
-
 static void empty_ring(struct belay_fleet *f, struct ring_map *map)
 {
     struct belay_ring r;
 
     ring_bind(&r, f, map);
     for (uint32_t i = 0; i < map->geo.lanes; i++)
-        raise_to(&r.lanes[i].floor, lane_head(&r, i));
-    raise_to(&r.shared->order_floor,
-             atomic_load_explicit(&r.shared->order_head, memory_order_acquire));
+        word_raise(&r.lanes[i].floor, lane_head(&r, i));
+    word_raise(&r.shared->order_floor,
+               atomic_load_explicit(&r.shared->order_head, memory_order_acquire));
     fleet_step(f, STEP_RESET_RING);
 }
 
@@ -168,7 +118,6 @@ belay_rc belay_fleet_reset(struct belay_fleet *f, struct belay_error *err)
 
     if (rc != BELAY_OK)
         return rc;
-    free_all(f);
     for (unsigned kind = 0; kind < 256; kind++) {
         rc = belay_ring_attach(f, (uint8_t)kind, &ring, err);
         if (rc == BELAY_OK)
@@ -176,41 +125,30 @@ belay_rc belay_fleet_reset(struct belay_fleet *f, struct belay_error *err)
         else if (rc != BELAY_NOT_FOUND)
             return rc;
     }
+    /* After the log: who holds anything when this is over has claimed it later, and so is
+     * its CLAIM behind the floor. */
+    free_all(f);
+    cache_empty(f);
     /* Last: whoever sees the new epoch finds the new floors. */
     atomic_fetch_add_explicit(f->epoch, 1, memory_order_acq_rel);
     fleet_step(f, STEP_RESET_EPOCH);
     return BELAY_OK;
 }
 
-/* Files that begin so; the fleet's own goes last. */
-static void unlink_rings(const char *dir, const char *prefix)
-{
-    DIR *d = opendir(dir);
-    const struct dirent *entry;
-
-    while (d && (entry = readdir(d)) != NULL) {
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            (void)unlinkat(dirfd(d), entry->d_name, 0);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
 static belay_rc remove_locked(struct belay_fleet *f, struct belay_error *err)
 {
     const struct space *s = f->space;
-    char path[320], prefix[128];
+    char path[320];
 
     for (uint32_t i = 0; i < f->fleet_size; i++) {
         uint64_t m = atomic_load_explicit(&f->members[i].m, memory_order_acquire);
-        if (m_state(m) != MEMBER_FREE && !member_is_dead(f, i, m))
+        if (m_state(m) != MEMBER_FREE && !member_is_gone(f, i, m))
             return err_reason(err, BELAY_LEASE_HELD, "member", "node %u is alive", i);
     }
-    (void)snprintf(prefix, sizeof(prefix), "belay-%u-%s.%016llx.", (unsigned)geteuid(),
-                   s->name, (unsigned long long)s->header.fleet_id);
     (void)snprintf(path, sizeof(path), "%s/belay-%u-%s", s->dir, (unsigned)geteuid(),
                    s->name);
-    unlink_rings(s->dir, prefix);
+    /* The fleet's own goes last. */
+    segment_unlink_kinds(s->dir, s->name, s->header.fleet_id);
     return unlink(path) == 0 ? BELAY_OK : io_error(err, "remove the segment");
 }
 
@@ -224,6 +162,10 @@ belay_rc belay_fleet_remove(const char *name, const struct belay_fleet_options *
     if (options)
         o.dir = options->dir;
     belay_rc rc = belay_fleet_observe(name, &o, &f, err);
+    uint64_t token = 0;
+    if (rc == BELAY_UNSUPPORTED_FORMAT &&
+        segment_discard_old(o.dir ? o.dir : "/dev/shm", name, &token))
+        return BELAY_OK;
     if (rc != BELAY_OK)
         return rc;
     /* Nobody joins while the gate is ours (member.c). */

@@ -7,6 +7,7 @@ struct belay_ring_cursor {
     uint64_t epoch, total_lost;
     uint32_t at; /* the lane to begin with */
     uint32_t n;  /* places: one for an order, one for each lane otherwise */
+    bool is_consumer;
     uint64_t next[];
 };
 
@@ -47,9 +48,49 @@ belay_rc belay_ring_cursor_open(struct belay_ring *ring, enum belay_ring_from fr
     return BELAY_OK;
 }
 
+belay_rc belay_ring_consume(struct belay_ring *ring, struct belay_ring_cursor **out,
+                            struct belay_error *err)
+{
+    struct belay_ring_cursor *c = NULL;
+    belay_rc rc = fleet_check_member(ring->f, err);
+
+    if (rc == BELAY_OK && !ring->consumers)
+        rc = err_reason(err, BELAY_MISUSE, "reliable", "the ring is not reliable");
+    if (rc == BELAY_OK && ring->is_consumed)
+        rc = err_reason(err, BELAY_MISUSE, "consumer", "this member consumes already");
+    if (rc == BELAY_OK)
+        rc = belay_ring_cursor_open(ring, BELAY_RING_HEAD, &c, err);
+    if (rc != BELAY_OK)
+        return rc;
+    consumer_begin(ring);
+    for (uint32_t i = 0; i < c->n; i++) {
+        c->next[i] = head_of(ring, i);
+        consumer_want(ring, i, c->next[i]);
+    }
+    c->is_consumer = ring->is_consumed = true;
+    *out = c;
+    return BELAY_OK;
+}
+
 void belay_ring_cursor_close(struct belay_ring_cursor *c)
 {
+    if (c && c->is_consumer && fleet_check(c->ring->f, NULL) == BELAY_OK) {
+        belay_rc rc;
+        consumer_end(c->ring);
+        c->ring->is_consumed = false;
+        rc = belay_notify_post(c->ring->f, c->ring->room, NULL);
+        (void)rc; /* who waits for room looks again by itself, too */
+    }
     free(c);
+}
+
+/* What was taken may be overwritten. */
+static void tell_writers(struct belay_ring_cursor *c)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        consumer_want(c->ring, i, c->next[i]);
+    belay_rc rc = belay_notify_post(c->ring->f, c->ring->room, NULL);
+    (void)rc; /* as above */
 }
 
 /* What a poll fills. */
@@ -61,7 +102,22 @@ struct sink {
     uint64_t lost;
     uint32_t wanted; /* length of the frame that did not fit */
     bool is_full;
+    const uint64_t *sig; /* NULL: frames of any */
 };
+
+/* Whether the frame is there and of another sig: nothing else of it is looked at. */
+static bool is_passed_over(const struct belay_ring *r, uint32_t lane, uint64_t seq,
+                           uint64_t sig)
+{
+    const struct slot *s = slot_of(r, lane, seq);
+
+    if (atomic_load_explicit(&s->seq, memory_order_acquire) != 2 * seq + 2)
+        return false;
+    uint64_t is = atomic_load_explicit(&s->sig, memory_order_relaxed);
+    fence_acquire();
+    return atomic_load_explicit(&s->seq, memory_order_relaxed) == 2 * seq + 2 &&
+           is != sig;
+}
 
 /* Which frame stands at `position` of the order; false: it is overwritten, or nonsense. */
 static bool resolve(const struct belay_ring *r, uint64_t position, uint32_t *out_lane,
@@ -99,6 +155,8 @@ static bool take(const struct belay_ring *r, uint32_t i, uint64_t position,
         sink->lost++;
         return true;
     }
+    if (sink->sig && is_passed_over(r, lane, seq, *sink->sig))
+        return true;
     switch (lane_read(r, lane, seq, sink->buf + sink->used, sink->buf_len - sink->used,
                       &frame)) {
     case READ_OK:
@@ -157,11 +215,14 @@ static void poll_lane(struct belay_ring_cursor *c, uint32_t i, struct sink *sink
     c->next[i] = next;
 }
 
-belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *frames,
-                         size_t max, void *buf, size_t buf_len,
-                         struct belay_ring_poll *out, struct belay_error *err)
+belay_rc ring_poll_sig(struct belay_ring_cursor *c, const uint64_t *sig,
+                       struct belay_ring_frame *frames, size_t max, void *buf,
+                       size_t buf_len, struct belay_ring_poll *out,
+                       struct belay_error *err)
 {
-    struct sink sink = { .frames = frames, .max = max, .buf = buf, .buf_len = buf_len };
+    struct sink sink = {
+        .frames = frames, .max = max, .buf = buf, .buf_len = buf_len, .sig = sig
+    };
     belay_rc rc = fleet_check(c->ring->f, err);
     bool is_reset = false;
 
@@ -187,6 +248,8 @@ belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *f
             c->at = 0;
     }
     c->total_lost += sink.lost;
+    if (c->is_consumer && (sink.n > 0 || sink.lost > 0 || is_reset))
+        tell_writers(c);
     if (sink.is_full && sink.n == 0 && sink.lost == 0 && !is_reset && max > 0) {
         (void)err_set(err, BELAY_OUT_OF_RANGE, "the next frame has %u bytes",
                       sink.wanted);
@@ -203,6 +266,32 @@ belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *f
     return BELAY_OK;
 }
 
+belay_rc belay_ring_poll(struct belay_ring_cursor *c, struct belay_ring_frame *frames,
+                         size_t max, void *buf, size_t buf_len,
+                         struct belay_ring_poll *out, struct belay_error *err)
+{
+    return ring_poll_sig(c, NULL, frames, max, buf, buf_len, out, err);
+}
+
+const struct belay_fleet *cursor_fleet(const struct belay_ring_cursor *c)
+{
+    return c->ring->f;
+}
+
+uint64_t belay_ring_cursor_lag(const struct belay_ring_cursor *c, int32_t node)
+{
+    uint64_t sum = 0;
+
+    if (fleet_check(c->ring->f, NULL) != BELAY_OK)
+        return 0;
+    for (uint32_t i = 0; i < c->n; i++) {
+        uint64_t head = head_of(c->ring, i);
+        if (head > c->next[i] && (c->ring->order || node < 0 || (uint32_t)node == i))
+            sum += head - c->next[i];
+    }
+    return sum;
+}
+
 static bool has_some(const struct belay_ring_cursor *c)
 {
     if (c->epoch != epoch_of(c->ring))
@@ -213,6 +302,19 @@ static bool has_some(const struct belay_ring_cursor *c)
             return true;
     }
     return false;
+}
+
+belay_rc belay_ring_word(struct belay_ring *ring, struct belay_notify *out,
+                         struct belay_error *err)
+{
+    belay_rc rc = fleet_check(ring->f, err);
+
+    if (rc == BELAY_OK && ring->word.slot == UINT32_MAX)
+        rc = err_reason(err, BELAY_MISUSE, "notify",
+                        "the ring was opened without notify");
+    if (rc == BELAY_OK)
+        *out = ring->word;
+    return rc;
 }
 
 belay_rc belay_ring_wait(struct belay_ring_cursor *c, int64_t timeout_ms,

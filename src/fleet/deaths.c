@@ -113,22 +113,24 @@ static bool watch_once(struct belay_fleet *f, const struct belay_notify *words,
 {
     struct watch w = { .n = 0 };
 
+    bool is_posted = false;
+
     for (size_t i = 0; i < n; i++) {
-        notify_set_waiting(f, words[i].slot, 1);
-        add(&w, &f->words[words[i].slot].value, seen[i]);
+        au32 *word = &f->words[words[i].slot].value;
+        uint32_t is = word_mark(word);
+        is_posted = is_posted || is / WORD_POST != seen[i];
+        add(&w, word, is);
     }
     for (uint32_t node = 0; node < f->fleet_size; node++) {
         if (node != f->node)
             add_member(&w, f, node);
     }
     atomic_thread_fence(memory_order_seq_cst); /* we wait; now look at the words */
-    bool is_over = w.is_dead || !is_same(&w);
+    bool is_over = w.is_dead || is_posted || !is_same(&w);
     if (!is_over)
         sleep_on(&w, us);
     is_over = is_over || !is_same(&w);
     pass_on(f);
-    for (size_t i = 0; i < n; i++)
-        notify_set_waiting(f, words[i].slot, -1);
     return is_over;
 }
 

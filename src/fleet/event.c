@@ -98,11 +98,15 @@ belay_rc belay_fleet_event_poll(struct belay_ring_cursor *c, const char *topic,
     struct belay_ring_frame frames[8];
     uint64_t buf[8 * (EVENT_HEAD + BELAY_FLEET_EVENT_MAX + 7) / 8];
     struct belay_ring_poll all = { 0 }, poll;
+    uint64_t sig = 0;
 
+    /* Frames of other topics are passed over by their hash. */
+    if (topic)
+        sig = fleet_hash(cursor_fleet(c)->key, 2, topic, strlen(topic));
     do {
         size_t room = max - all.n_frames;
-        belay_rc rc = belay_ring_poll(c, frames, room < 8 ? room : 8, buf, sizeof(buf),
-                                      &poll, err);
+        belay_rc rc = ring_poll_sig(c, topic ? &sig : NULL, frames, room < 8 ? room : 8,
+                                    buf, sizeof(buf), &poll, err);
         if (rc != BELAY_OK)
             return rc;
         for (size_t i = 0; i < poll.n_frames; i++) {

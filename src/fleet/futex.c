@@ -8,9 +8,9 @@
 #include "base/park.h"
 #include "fleet/impl.h"
 
-void futex_wake(au32 *word, int n)
+long futex_wake(au32 *word, int n)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
 }
 
 void futex_wait(au32 *word, uint32_t value, int64_t timeout_us)

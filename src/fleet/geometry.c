@@ -24,7 +24,8 @@ bool ring_geometry_fill(struct ring_geometry *g)
     uint64_t end = HEADER_ROOM + sizeof(struct ring_shared);
     bool is_ordered = g->topology == BELAY_RING_ORDERED;
 
-    if (g->kind > 255 || g->notify > 1 ||
+    if (g->kind > 255 || g->notify > 1 || g->reliable > 1 ||
+        (g->reliable && is_ordered) ||
         (!is_ordered && g->topology != BELAY_RING_LANES) || !is_power(g->capacity) ||
         g->capacity > 1 << 20 || g->payload_max < 1 || g->payload_max > 65536 ||
         g->lanes < 1 || g->lanes > FLEET_SIZE_MAX)
@@ -38,6 +39,9 @@ bool ring_geometry_fill(struct ring_geometry *g)
     g->stride = (uint32_t)up(sizeof(struct slot) + g->payload_max, 64);
     g->lanes_at = place(&end, (uint64_t)g->lanes * sizeof(struct lane));
     g->order_at = place(&end, (uint64_t)g->order_capacity * 8);
+    g->consumer_len =
+        g->reliable ? up(sizeof(struct consumer) + g->lanes * 8ULL, 128) : 0;
+    g->consumers_at = place(&end, g->lanes * g->consumer_len);
     g->slots_at = place(&end, (uint64_t)g->lanes * g->capacity * g->stride);
     g->large_at = place(&end, g->lanes * g->large_len);
     g->total_len = up(end, 4096);
@@ -89,6 +93,8 @@ uint64_t abi_hash(void)
         sizeof(struct member),
         offsetof(struct member, life),
         offsetof(struct member, beat_us),
+        offsetof(struct lane, batch),
+        sizeof(struct consumer),
         sizeof(struct notify_word),
         sizeof(struct entry),
         offsetof(struct entry, text),

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 void fleet_refuse(const struct belay_fleet *f, struct belay_error *err)
 {
@@ -34,7 +34,7 @@ void fleet_lock_slow(struct belay_fleet *f)
 
 void fleet_unlock_slow(struct belay_fleet *f)
 {
-    futex_wake(&f->lock, 1);
+    (void)futex_wake(&f->lock, 1);
 }
 
 void fleet_set_step(struct belay_fleet *f, fleet_step_fn step, void *arg)
@@ -90,8 +90,7 @@ belay_rc handle_new(struct space *space, struct belay_fleet **out,
         f->free_recs = calloc(f->holds, sizeof(*f->free_recs));
         f->rec_words = calloc(f->holds, sizeof(*f->rec_words));
         f->rec_entries = calloc(f->holds, sizeof(*f->rec_entries));
-        f->waiting = calloc(f->n_words, sizeof(*f->waiting));
-        if (!f->free_recs || !f->rec_words || !f->rec_entries || !f->waiting) {
+        if (!f->free_recs || !f->rec_words || !f->rec_entries) {
             f->space = NULL; /* the caller's still */
             handle_free(f);
             return err_no_memory(err, "a fleet's handle");
@@ -108,10 +107,11 @@ void handle_free(struct belay_fleet *f)
 {
     for (size_t i = 0; i < COUNT_OF(f->rings); i++)
         free(f->rings[i]);
+    while (f->caches)
+        belay_cache_close(f->caches);
     free(f->free_recs);
     free(f->rec_words);
     free(f->rec_entries);
-    free(f->waiting);
     file_close(&f->fd);
     space_release(f->space);
     (void)munmap(f, sizeof(*f));

@@ -125,7 +125,7 @@ enum belay_life belay_fleet_member_is_dead(struct belay_fleet *f,
         /* Once the node is another's, or free, the member may just have left: then the
          * process is asked. */
         if (m_incarnation(m) == place.incarnation && state != MEMBER_FREE) {
-            if (member_is_dead(f, place.node, m))
+            if (member_is_gone(f, place.node, m))
                 return BELAY_LIFE_DEAD;
             if (state == MEMBER_LIVE)
                 return BELAY_LIFE_ALIVE;

@@ -20,11 +20,12 @@
 #include "fleet/words.h"
 
 struct ring_geometry {
-    uint32_t kind, topology, notify, capacity, payload_max, lanes, order_capacity,
-        stride;
+    uint32_t kind, topology, notify, reliable, capacity, payload_max, lanes,
+        order_capacity, stride;
     uint64_t large_len;
+    uint64_t consumer_len; /* of a row of consumers; 0 where there are none */
     /* From the beginning of the ring. */
-    uint64_t lanes_at, order_at, slots_at, large_at, total_len;
+    uint64_t lanes_at, order_at, consumers_at, slots_at, large_at, total_len;
 };
 
 struct geometry {
@@ -56,6 +57,7 @@ struct space {
     char dir[192];
     pthread_mutex_t mutex; /* of maps */
     struct ring_map *maps[256];
+    struct cache_map *cache;
 };
 
 /* A handle's view of a ring. */
@@ -77,6 +79,10 @@ struct belay_ring {
     uint64_t next;    /* frames of this lane so far */
     uint64_t large_next;
     struct belay_notify word; /* of rings with notify */
+    uint8_t *consumers;       /* of reliable rings; else NULL */
+    uint64_t gate;            /* no consumer wants a frame of ours below this */
+    struct belay_notify room; /* posted by consumers */
+    bool is_consumed;         /* by this member */
 };
 
 struct keeper;
@@ -124,6 +130,7 @@ struct belay_fleet {
     char label[32];
     struct belay_ring log;
     struct belay_ring *rings[256];
+    struct belay_cache *caches;
 
     /* Records: which are free, and whose the others are. */
     uint16_t *free_recs;
@@ -131,7 +138,6 @@ struct belay_fleet {
     uint64_t *rec_words; /* O of the tenure */
     uint32_t *rec_entries;
 
-    uint32_t *waiting; /* threads of this member for each word of notify */
     struct seen seen[SEEN_COUNT];
     uint32_t hand;               /* where to look for an entry to retire */
     _Atomic uint32_t last_yield; /* entry of the last yield; any other is as good */
@@ -140,6 +146,7 @@ struct belay_fleet {
     int64_t wall_offset_ms;  /* wall clock - monotonic, as of ... */
     int64_t wall_checked_us; /* ... this */
     int64_t virtual_now_ms;  /* the latest that was said */
+    int64_t beat_framed_us;  /* the last beat that was a frame, too */
 };
 
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -206,6 +213,16 @@ MUST_USE belay_rc handle_new(struct space *space, struct belay_fleet **out,
                              struct belay_error *err);
 void handle_free(struct belay_fleet *f);
 
+/* Raises a word to `to`, never back. */
+static inline void word_raise(au64 *word, uint64_t to)
+{
+    uint64_t is = atomic_load_explicit(word, memory_order_relaxed);
+
+    while (is < to && !atomic_compare_exchange_weak_explicit(
+                          word, &is, to, memory_order_acq_rel, memory_order_relaxed))
+        continue;
+}
+
 /* --- geometry.c --- */
 
 /* Everything that follows from the first members; false: out of bounds. */
@@ -227,6 +244,14 @@ MUST_USE belay_rc segment_open(const char *name,
 MUST_USE belay_rc segment_reopen(const struct space *space, int *out_fd,
                                  struct belay_error *err);
 void space_release(struct space *space);
+/* Takes a segment of an earlier boot away, whose members cannot live; *token_floor is raised to
+ * the last token it gave.  True: look again; false: it is none that may go. */
+MUST_USE bool segment_discard_old(const char *dir, const char *name,
+                                  uint64_t *token_floor);
+/* Removes the files of rings and cache. */
+void segment_unlink_kinds(const char *dir, const char *name, uint64_t fleet_id);
+uint64_t segment_boot(void);
+bool segment_header_is_whole(const struct segment_header *h, struct geometry *out);
 /* Whether the file is still there under its name, at its size. */
 MUST_USE belay_rc segment_check_size(int fd, uint64_t len, struct belay_error *err);
 
@@ -270,6 +295,10 @@ void node_unlock(int fd, int64_t byte);
 /* Whether the member whose M is `m` is dead: hint, then kernel (F2).  `m` of a node that is
  * FREE is not asked about. */
 bool member_is_dead(const struct belay_fleet *f, uint32_t node, uint64_t m);
+
+/* The same without the hint: the kernel cannot leave it where a process has made its mapping
+ * read-only before it died.  Then lock and process must both be gone. */
+bool member_is_gone(const struct belay_fleet *f, uint32_t node, uint64_t m);
 
 /* The hint alone, without a system call: false is surely alive. */
 static inline bool member_may_be_dead(const struct belay_fleet *f, uint32_t node)
@@ -343,6 +372,8 @@ const au64 *arena_at(const struct belay_fleet *f, uint64_t ref, size_t len);
 /* --- ring.c, lane.c --- */
 
 void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map);
+/* The lane is this member's from now on: what its last one left half done is settled. */
+void ring_adopt(struct belay_ring *r);
 
 /* What is published; id 0: made of lane and counter. */
 struct frame_in {
@@ -353,8 +384,29 @@ struct frame_in {
 };
 /* The lane's counter of the frame.  len is at most payload_max, or large_len. */
 uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in);
+/* As many frames, all of them visible at once; the counter of the first. */
+uint64_t lane_publish_batch(struct belay_ring *r, const struct frame_in *in, size_t n);
+/* What the node's last member left of a batch is nobody's frames. */
+void lane_forget_batch(struct belay_ring *r);
+
+/* consumer.c: whether n frames more push nothing out that a living consumer wants; *out_node is
+ * who is behind otherwise.  Under the handle's lock. */
+bool ring_has_room(struct belay_ring *r, uint64_t n, uint32_t *out_node,
+                   uint64_t *out_lag);
+void consumer_begin(struct belay_ring *r);
+void consumer_end(struct belay_ring *r);
+void consumer_want(struct belay_ring *r, uint32_t lane, uint64_t seq);
+
 /* Frames published: the lane's head, or one more that its writer has yet to count. */
 uint64_t lane_head(const struct belay_ring *r, uint32_t lane);
+
+/* belay_ring_poll that passes over frames of another sig without a look at the rest of them
+ * (cursor.c); NULL: none. */
+MUST_USE belay_rc ring_poll_sig(struct belay_ring_cursor *c, const uint64_t *sig,
+                                struct belay_ring_frame *frames, size_t max, void *buf,
+                                size_t buf_len, struct belay_ring_poll *out,
+                                struct belay_error *err);
+const struct belay_fleet *cursor_fleet(const struct belay_ring_cursor *c);
 
 enum read_result { READ_OK, READ_LOST, READ_NOT_YET, READ_TOO_SMALL };
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,
@@ -425,12 +477,21 @@ uint64_t contest_tell_time(struct belay_fleet *f, int64_t now_ms);
 
 /* --- notify.c --- */
 
-/* One more (1) or less (-1) of this member waits on the word; 0: says so once more. */
-void notify_set_waiting(struct belay_fleet *f, uint32_t slot, int change);
+/* A word: whether anybody may sleep on it, and above that how often it was posted. */
+#define WORD_SLEEPERS 1U
+#define WORD_POST 2U
+
+/* Says that somebody is about to sleep on the word; what is to be slept on. */
+static inline uint32_t word_mark(au32 *word)
+{
+    return atomic_fetch_or_explicit(word, WORD_SLEEPERS, memory_order_seq_cst) |
+           WORD_SLEEPERS;
+}
 
 /* --- futex.c --- */
 
-void futex_wake(au32 *word, int n);
+/* How many were woken. */
+long futex_wake(au32 *word, int n);
 /* Waits at most timeout_us; may return early. */
 void futex_wait(au32 *word, uint32_t value, int64_t timeout_us);
 /* The same for two words. */

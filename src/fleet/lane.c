@@ -73,6 +73,68 @@ uint64_t lane_publish(struct belay_ring *r, const struct frame_in *in)
     return lane_commit(r, s);
 }
 
+/* The slots from the last to the first: readers go from the first to the last, so that it is the
+ * first that makes all of them visible. */
+uint64_t lane_publish_batch(struct belay_ring *r, const struct frame_in *in, size_t n)
+{
+    struct lane *lane = &r->lanes[r->lane];
+    uint64_t c = r->next;
+
+    if (n == 1)
+        return lane_publish(r, in);
+    /* Who comes after us knows how far we may have written. */
+    atomic_store_explicit(&lane->batch, c + n, memory_order_relaxed);
+    fence_release();
+    fleet_step(r->f, STEP_BATCH_MARKED);
+    for (size_t i = 0; i < n; i++) {
+        if (in[i].len > r->payload_max)
+            (void)put_large(r, in[i].data, in[i].len);
+    }
+    uint64_t large = r->large_next;
+    for (size_t i = n; i-- > 0;) {
+        bool is_large = in[i].len > r->payload_max;
+        struct slot *s = lane_begin_at(r, c + i, &in[i],
+                                       is_large ? in[i].flags | BELAY_RING_FRAME_LARGE
+                                                : in[i].flags);
+        if (is_large) {
+            large -= (in[i].len + 7) / 8 * 8;
+            atomic_store_explicit(&s->data[0], large, memory_order_relaxed);
+        } else {
+            words_store(s->data, in[i].data, in[i].len);
+        }
+        fleet_step(r->f, STEP_LANE_WRITTEN);
+        atomic_store_explicit(&s->seq, 2 * (c + i) + 2, memory_order_release);
+        fleet_step(r->f, STEP_LANE_COMMITTED);
+    }
+    atomic_store_explicit(&lane->head, c + n, memory_order_release);
+    r->next = c + n;
+    fleet_step(r->f, STEP_LANE_ADVANCED);
+    for (size_t i = 0; i < n && r->order; i++)
+        lane_order(r, c + i);
+    return c;
+}
+
+/* Where the batch ends that begins at the lane's head, if one was begun; else the head. */
+static uint64_t batch_end(const struct belay_ring *r, uint32_t lane, uint64_t head)
+{
+    uint64_t end = atomic_load_explicit(&r->lanes[lane].batch, memory_order_acquire);
+
+    return end > head && end - head <= r->capacity_mask + 1 ? end : head;
+}
+
+void lane_forget_batch(struct belay_ring *r)
+{
+    uint64_t end = batch_end(r, r->lane, r->next);
+
+    for (uint64_t c = r->next; c < end; c++) {
+        au64 *seq = &slot_of(r, r->lane, c)->seq;
+        if (atomic_load_explicit(seq, memory_order_relaxed) == 2 * c + 2)
+            atomic_store_explicit(seq, 2 * c + 1, memory_order_relaxed);
+    }
+    if (end > r->next)
+        atomic_store_explicit(&r->lanes[r->lane].batch, r->next, memory_order_release);
+}
+
 /* Copies from the large area; false: it may have been overwritten. */
 static bool get_large(const struct belay_ring *r, uint32_t lane, uint64_t at, void *buf,
                       size_t len)
@@ -95,7 +157,10 @@ uint64_t lane_head(const struct belay_ring *r, uint32_t lane)
 {
     uint64_t head = atomic_load_explicit(&r->lanes[lane].head, memory_order_acquire);
 
-    return lane_look(r, lane, head) == SLOT_THERE ? head + 1 : head;
+    if (lane_look(r, lane, head) != SLOT_THERE)
+        return head;
+    uint64_t end = batch_end(r, lane, head);
+    return end > head ? end : head + 1;
 }
 
 enum read_result lane_read(const struct belay_ring *r, uint32_t lane, uint64_t seq,

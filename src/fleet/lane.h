@@ -42,10 +42,9 @@ static inline uint64_t meta_make(const struct frame_in *in, uint8_t flags)
     return (uint64_t)in->len << 32 | (uint64_t)flags << 24 | (uint64_t)in->kind << 16;
 }
 
-static inline struct slot *lane_begin(struct belay_ring *r, const struct frame_in *in,
-                                      uint8_t flags)
+static inline struct slot *lane_begin_at(struct belay_ring *r, uint64_t c,
+                                         const struct frame_in *in, uint8_t flags)
 {
-    uint64_t c = r->next;
     struct slot *s = slot_of(r, r->lane, c);
     uint64_t id = in->id != 0 ? in->id : r->id_base | (c & BELAY_NETID_COUNTER_MAX);
 
@@ -57,6 +56,12 @@ static inline struct slot *lane_begin(struct belay_ring *r, const struct frame_i
     atomic_store_explicit(&s->sig, in->sig, memory_order_relaxed);
     atomic_store_explicit(&s->meta, meta_make(in, flags), memory_order_relaxed);
     return s;
+}
+
+static inline struct slot *lane_begin(struct belay_ring *r, const struct frame_in *in,
+                                      uint8_t flags)
+{
+    return lane_begin_at(r, r->next, in, flags);
 }
 
 static inline uint64_t lane_commit(struct belay_ring *r, struct slot *s)

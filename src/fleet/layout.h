@@ -96,14 +96,14 @@ struct member {
 };
 static_assert(sizeof(struct member) == 256, "two pairs of lines");
 
-/* A word of notify; bit i of waiters: member i waits, or died waiting. */
+/* A word of notify. */
 struct notify_word {
-    au64 name; /* hash; 0: nobody's */
-    au32 value, pad0;
-    au64 waiters[FLEET_SIZE_MAX / 64];
+    au64 name;  /* hash; 0: nobody's */
+    au32 value; /* posts:31 | somebody sleeps:1 */
+    au32 pad0;
     au64 pad1[6];
 };
-static_assert(sizeof(struct notify_word) == 192, "three lines");
+static_assert(sizeof(struct notify_word) == 64, "a line");
 
 struct entry {
     au64 hash;
@@ -141,7 +141,8 @@ struct ring_header {
     uint32_t payload_max, lanes, order_capacity, stride;
     uint64_t large_len;
     char name[64];
-    uint64_t reserved[4];
+    uint32_t reliable, pad;
+    uint64_t reserved[3];
 };
 static_assert(sizeof(struct ring_header) == 184, "no padding");
 
@@ -155,9 +156,18 @@ struct lane {
     au64 head;  /* frames published */
     au64 floor; /* head at the last reset */
     au64 large; /* bytes of the large area taken so far */
-    au64 pad[13];
+    au64 batch; /* where the batch ends that is, or was, written */
+    au64 pad[12];
 };
 static_assert(sizeof(struct lane) == 128, "a pair of lines");
+
+/* Of a reliable ring, for each member: whether it consumes, and behind it, for each lane, the
+ * first frame that it still wants.  Written by that member; others end it when it is dead. */
+struct consumer {
+    au64 owner; /* incarnation:63 | 1; 0: nobody */
+    au64 pad[15];
+    au64 wants[];
+};
 
 /* A slot is this and payload_max bytes, in 64s. */
 struct slot {

@@ -115,6 +115,20 @@ int process_is_gone(int64_t pid, int64_t start, uint64_t pid_space)
     return began >= 0 ? 0 : -1;
 }
 
+bool member_is_gone(const struct belay_fleet *f, uint32_t node, uint64_t m)
+{
+    const struct member *who = &f->members[node];
+
+    if (member_is_dead(f, node, m))
+        return true;
+    return m_state(m) == MEMBER_LIVE && f->fd >= 0 && !(node == f->node && f->keeper) &&
+           byte_is_free(f->fd, node) &&
+           process_is_gone(
+               (int64_t)atomic_load_explicit(&who->pid, memory_order_relaxed),
+               (int64_t)atomic_load_explicit(&who->process_start, memory_order_relaxed),
+               atomic_load_explicit(&who->pid_space, memory_order_relaxed)) == 1;
+}
+
 bool member_is_dead(const struct belay_fleet *f, uint32_t node, uint64_t m)
 {
     const struct member *who = &f->members[node];

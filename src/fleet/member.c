@@ -22,6 +22,7 @@ static void bind_node(struct belay_fleet *f, uint32_t node)
     f->node = node;
     f->me = &f->members[node];
     ring_bind(&f->log, f, f->space->maps[BELAY_CONTEST_RING_KIND]);
+    ring_adopt(&f->log);
 }
 
 /* The byte first: from JOINING on it says that somebody is behind the node. */
@@ -30,7 +31,7 @@ static bool try_node(struct belay_fleet *f, uint32_t node, bool may_sweep)
     uint64_t m = atomic_load_explicit(&f->members[node].m, memory_order_acquire);
     bool is_free = m_state(m) == MEMBER_FREE;
 
-    if (!is_free && (!may_sweep || !member_is_dead(f, node, m)))
+    if (!is_free && (!may_sweep || !member_is_gone(f, node, m)))
         return false;
     if (node_lock(f->fd, node, false) != 1)
         return false;

@@ -1,5 +1,7 @@
-/* Words that wake.  Who posts raises the word, then looks for waiters; who waits says so, then
- * looks at the word: with both in one total order at least one sees the other (2.7). */
+/* Words that wake: bit 0 says that somebody sleeps, what is above it counts posts.  With both in
+ * one word a post has seen the bit or has changed what the waiter would sleep on.  A post that
+ * wakes nobody takes the bit away, and wakes once more, for those who came in between: so
+ * nothing is left to do for waiters that died, and nobody can take another's bit. */
 #include <limits.h>
 
 #include "fleet/impl.h"
@@ -35,21 +37,24 @@ belay_rc belay_notify_open(struct belay_fleet *f, const char *name,
                       "all %u words of the fleet are taken", f->n_words);
 }
 
-static bool has_waiters(const struct belay_fleet *f, const struct notify_word *w)
-{
-    for (uint32_t i = 0; i < (f->fleet_size + 63) / 64; i++) {
-        if (atomic_load_explicit(&w->waiters[i], memory_order_seq_cst) != 0)
-            return true;
-    }
-    return false;
-}
-
 static belay_rc check_word(const struct belay_fleet *f, struct belay_notify word,
                            struct belay_error *err)
 {
     if (word.slot >= f->n_words)
         return err_reason(err, BELAY_BAD_HANDLE, "word", "that is no word");
     return BELAY_OK;
+}
+
+/* Out of line: without sleepers a post is one addition. */
+static __attribute__((noinline)) void wake_sleepers(au32 *word)
+{
+    if (futex_wake(word, INT_MAX) > 0)
+        return;
+    uint32_t is = atomic_load_explicit(word, memory_order_relaxed);
+    if ((is & WORD_SLEEPERS) != 0 &&
+        atomic_compare_exchange_strong_explicit(
+            word, &is, is & ~WORD_SLEEPERS, memory_order_acq_rel, memory_order_relaxed))
+        (void)futex_wake(word, INT_MAX);
 }
 
 belay_rc belay_notify_post(struct belay_fleet *f, struct belay_notify word,
@@ -62,10 +67,11 @@ belay_rc belay_notify_post(struct belay_fleet *f, struct belay_notify word,
     if (rc != BELAY_OK)
         return rc;
     struct notify_word *w = &f->words[word.slot];
-    atomic_fetch_add_explicit(&w->value, 1, memory_order_seq_cst);
+    uint32_t was =
+        atomic_fetch_add_explicit(&w->value, WORD_POST, memory_order_seq_cst);
     fleet_step(f, STEP_NOTIFY_RAISED);
-    if (UNLIKELY(has_waiters(f, w)))
-        futex_wake(&w->value, INT_MAX);
+    if (UNLIKELY((was & WORD_SLEEPERS) != 0))
+        wake_sleepers(&w->value);
     return BELAY_OK;
 }
 
@@ -73,22 +79,8 @@ uint32_t belay_notify_value(struct belay_fleet *f, struct belay_notify word)
 {
     if (fleet_check(f, NULL) != BELAY_OK || word.slot >= f->n_words)
         return 0;
-    return atomic_load_explicit(&f->words[word.slot].value, memory_order_acquire);
-}
-
-void notify_set_waiting(struct belay_fleet *f, uint32_t slot, int change)
-{
-    /* Threads of a member share its bit. */
-    au64 *bits = &f->words[slot].waiters[f->node / 64];
-    uint64_t bit = UINT64_C(1) << (f->node % 64);
-
-    fleet_lock(f);
-    f->waiting[slot] += (uint32_t)change;
-    if (change >= 0)
-        atomic_fetch_or_explicit(bits, bit, memory_order_seq_cst);
-    else if (f->waiting[slot] == 0)
-        atomic_fetch_and_explicit(bits, ~bit, memory_order_seq_cst);
-    fleet_unlock(f);
+    return atomic_load_explicit(&f->words[word.slot].value, memory_order_acquire) /
+           WORD_POST;
 }
 
 belay_rc belay_notify_wait(struct belay_fleet *f, struct belay_notify word,
@@ -108,25 +100,19 @@ belay_rc belay_notify_wait(struct belay_fleet *f, struct belay_notify word,
         return rc;
     au32 *value = &f->words[word.slot].value;
     uint32_t now = atomic_load_explicit(value, memory_order_seq_cst);
-    int change = 1;
-    while (now == seen && rc == BELAY_OK) {
-        /* Once more each time: a sweep of the node's last member may have cleared it. */
-        notify_set_waiting(f, word.slot, change);
-        change = 0;
+    while (now / WORD_POST == seen && rc == BELAY_OK) {
+        now = word_mark(value);
         fleet_step(f, STEP_NOTIFY_MARKED);
-        now = atomic_load_explicit(value, memory_order_seq_cst);
-        if (now != seen)
+        if (now / WORD_POST != seen)
             break;
         rc = patience_slice(&patience, &us, err);
         if (rc == BELAY_OK)
-            futex_wait(value, seen, us);
+            futex_wait(value, now, us);
         now = atomic_load_explicit(value, memory_order_seq_cst);
     }
-    if (change == 0)
-        notify_set_waiting(f, word.slot, -1);
-    if (now != seen) {
+    if (now / WORD_POST != seen) {
         if (out)
-            *out = now;
+            *out = now / WORD_POST;
         return BELAY_OK;
     }
     return rc;

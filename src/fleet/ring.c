@@ -27,6 +27,8 @@ void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map
         .lane = f->node,
         .id_base = belay_netid_make((uint8_t)g->kind, (uint16_t)f->node, 0),
         .word = { .slot = UINT32_MAX },
+        .room = { .slot = UINT32_MAX },
+        .consumers = g->reliable ? map->base + g->consumers_at : NULL,
     };
     if (g->order_capacity > 0) {
         r->order = (au64 *)(void *)(map->base + g->order_at);
@@ -34,14 +36,21 @@ void ring_bind(struct belay_ring *r, struct belay_fleet *f, struct ring_map *map
         r->order_shift = (uint64_t)__builtin_ctz(g->order_capacity);
     }
     if (f->node < g->lanes) {
-        struct lane *lane = &r->lanes[f->node];
         r->next = lane_head(r, f->node);
-        /* A frame of the node's last member that it did not live to count. */
-        if (f->me && r->next != atomic_load_explicit(&lane->head, memory_order_relaxed))
-            atomic_store_explicit(&lane->head, r->next, memory_order_release);
         r->large_next =
-            (atomic_load_explicit(&lane->large, memory_order_acquire) + 7) / 8 * 8;
+            (atomic_load_explicit(&r->lanes[f->node].large, memory_order_acquire) + 7) /
+            8 * 8;
     }
+}
+
+void ring_adopt(struct belay_ring *r)
+{
+    struct lane *lane = &r->lanes[r->lane];
+
+    /* Frames of the node's last member that it did not live to count. */
+    if (r->next != atomic_load_explicit(&lane->head, memory_order_relaxed))
+        atomic_store_explicit(&lane->head, r->next, memory_order_release);
+    lane_forget_batch(r);
 }
 
 static belay_rc geometry_of_spec(const struct belay_fleet *f,
@@ -52,6 +61,7 @@ static belay_rc geometry_of_spec(const struct belay_fleet *f,
         .kind = spec->kind,
         .topology = spec->topology == 0 ? BELAY_RING_LANES : spec->topology,
         .notify = spec->notify,
+        .reliable = spec->reliable,
         .capacity = spec->capacity == 0 ? 1024 : (uint32_t)spec->capacity,
         .payload_max = spec->payload_max == 0 ? 256 : (uint32_t)spec->payload_max,
         .lanes = f->fleet_size,
@@ -61,7 +71,7 @@ static belay_rc geometry_of_spec(const struct belay_fleet *f,
 
     if (g.topology == BELAY_RING_ORDERED && g.order_capacity == 0)
         g.order_capacity = 4 * g.capacity;
-    if (spec->reserved != 0 || !ring_geometry_fill(&g))
+    if (!ring_geometry_fill(&g))
         return err_reason(err, BELAY_INVALID, "geometry",
                           "a number of the ring's spec is out of range");
     if (!spec->name || spec->name[0] == '\0' || strlen(spec->name) > 63)
@@ -94,6 +104,7 @@ static belay_rc create(struct belay_fleet *f, const char *path,
         .kind = g->kind,
         .topology = g->topology,
         .notify = g->notify,
+        .reliable = g->reliable,
         .capacity = g->capacity,
         .payload_max = g->payload_max,
         .lanes = g->lanes,
@@ -133,6 +144,7 @@ static belay_rc check(const struct belay_fleet *f, const struct ring_header *h,
         .kind = h->kind,
         .topology = h->topology,
         .notify = h->notify,
+        .reliable = h->reliable,
         .capacity = h->capacity,
         .payload_max = h->payload_max,
         .lanes = h->lanes,
@@ -203,7 +215,7 @@ static belay_rc map_kind(struct belay_fleet *f, uint8_t kind,
     path_of(f->space, kind, path, sizeof(path));
     for (int turn = 0; turn < 100; turn++) {
         rc = attach(f, path, kind, map, err);
-        if (rc != BELAY_NOT_FOUND || !spec || f->is_observer)
+        if (rc != BELAY_NOT_FOUND || !spec || !g || f->is_observer)
             break;
         rc = create(f, path, g, spec, map, err);
         if (map->base || (rc != BELAY_OK && rc != BELAY_REGISTRATION_CONFLICT))
@@ -224,9 +236,56 @@ static bool is_as(const struct ring_map *map, const struct ring_geometry *g,
     const struct ring_geometry *is = &map->geo;
 
     return is->topology == g->topology && is->notify == g->notify &&
-           is->capacity == g->capacity && is->payload_max == g->payload_max &&
+           is->reliable == g->reliable && is->capacity == g->capacity &&
+           is->payload_max == g->payload_max &&
            is->order_capacity == g->order_capacity && is->large_len == g->large_len &&
            map->schema == spec->schema && strcmp(map->name, spec->name) == 0;
+}
+
+/* The words that wake whoever waits for a frame, or for room. */
+static belay_rc open_words(struct belay_ring *ring, struct belay_error *err)
+{
+    const struct ring_geometry *g = &ring->map->geo;
+    char name[32];
+    belay_rc rc = BELAY_OK;
+
+    if (g->notify && ring->word.slot == UINT32_MAX) {
+        (void)snprintf(name, sizeof(name), "ring %u", g->kind);
+        rc = belay_notify_open(ring->f, name, &ring->word, err);
+    }
+    if (rc == BELAY_OK && g->reliable && ring->room.slot == UINT32_MAX) {
+        (void)snprintf(name, sizeof(name), "room %u", g->kind);
+        rc = belay_notify_open(ring->f, name, &ring->room, err);
+    }
+    return rc;
+}
+
+/* With the space's mutex. */
+static belay_rc open_mapped(struct belay_fleet *f, uint8_t kind,
+                            const struct ring_geometry *g,
+                            const struct belay_ring_spec *spec, struct belay_ring **out,
+                            struct belay_error *err)
+{
+    belay_rc rc = map_kind(f, kind, g, spec, err);
+    if (rc != BELAY_OK)
+        return rc;
+    struct ring_map *map = f->space->maps[kind];
+    if (spec && !is_as(map, g, spec))
+        return err_reason(err, BELAY_INVALID, "schema",
+                          "kind %u is %s, and not as this spec says", kind, map->name);
+    if (!f->rings[kind]) {
+        struct belay_ring *ring = calloc(1, sizeof(*ring));
+        if (!ring)
+            return err_no_memory(err, "a ring");
+        ring_bind(ring, f, map);
+        if (f->me)
+            ring_adopt(ring);
+        f->rings[kind] = ring;
+    }
+    rc = open_words(f->rings[kind], err);
+    if (rc == BELAY_OK)
+        *out = f->rings[kind];
+    return rc;
 }
 
 static belay_rc open_kind(struct belay_fleet *f, uint8_t kind,
@@ -235,29 +294,8 @@ static belay_rc open_kind(struct belay_fleet *f, uint8_t kind,
                           struct belay_error *err)
 {
     (void)pthread_mutex_lock(&f->space->mutex);
-    belay_rc rc = map_kind(f, kind, g, spec, err);
-    struct ring_map *map = f->space->maps[kind];
-    if (rc == BELAY_OK && spec && !is_as(map, g, spec))
-        rc = err_reason(err, BELAY_INVALID, "schema",
-                        "kind %u is %s, and not as this spec says", kind, map->name);
-    if (rc == BELAY_OK && !f->rings[kind]) {
-        struct belay_ring *ring = calloc(1, sizeof(*ring));
-        if (ring) {
-            ring_bind(ring, f, map);
-            f->rings[kind] = ring;
-        } else {
-            rc = err_no_memory(err, "a ring");
-        }
-    }
-    struct belay_ring *ring = f->rings[kind];
+    belay_rc rc = open_mapped(f, kind, g, spec, out, err);
     (void)pthread_mutex_unlock(&f->space->mutex);
-    if (rc == BELAY_OK && map->geo.notify && ring->word.slot == UINT32_MAX) {
-        char name[32];
-        (void)snprintf(name, sizeof(name), "ring %u", kind);
-        rc = belay_notify_open(f, name, &ring->word, err);
-    }
-    if (rc == BELAY_OK)
-        *out = ring;
     return rc;
 }
 
@@ -309,6 +347,7 @@ void belay_ring_spec_get(const struct belay_ring *ring, struct belay_ring_spec *
         .kind = (uint8_t)g->kind,
         .topology = (uint8_t)g->topology,
         .notify = (uint8_t)g->notify,
+        .reliable = (uint8_t)g->reliable,
         .capacity = (int32_t)g->capacity,
         .payload_max = (int32_t)g->payload_max,
         .large_len = (int64_t)g->large_len,
@@ -316,41 +355,6 @@ void belay_ring_spec_get(const struct belay_ring *ring, struct belay_ring_spec *
         .schema = ring->map->schema,
         .name = ring->map->name,
     };
-}
-
-belay_rc belay_ring_publish(struct belay_ring *ring,
-                            const struct belay_ring_frame *frame, uint64_t *out_id,
-                            struct belay_error *err)
-{
-    belay_rc rc = fleet_check_member(ring->f, err);
-    if (rc != BELAY_OK)
-        return rc;
-    const struct ring_geometry *g = &ring->map->geo;
-    if (UNLIKELY(frame->len > g->payload_max && frame->len > g->large_len)) {
-        uint64_t most = g->large_len > g->payload_max ? g->large_len : g->payload_max;
-        rc = err_reason(err, BELAY_INVALID, "too_large", "a frame of %u bytes",
-                        frame->len);
-        err_numbers(err, (int64_t)most, frame->len);
-        return rc;
-    }
-    if (UNLIKELY(g->kind == BELAY_CONTEST_RING_KIND))
-        return err_reason(err, BELAY_INVALID, "schema",
-                          "the contest's log writes itself");
-    struct frame_in in = {
-        .ver = frame->ver,
-        .sig = frame->sig,
-        .kind = frame->kind,
-        .data = frame->data,
-        .len = frame->len,
-    };
-    fleet_lock(ring->f);
-    uint64_t seq = lane_publish(ring, &in);
-    fleet_unlock(ring->f);
-    if (out_id)
-        *out_id = belay_netid_make((uint8_t)g->kind, (uint16_t)ring->lane, seq);
-    if (g->notify)
-        rc = belay_notify_post(ring->f, ring->word, err);
-    return rc;
 }
 
 uint64_t belay_ring_head(const struct belay_ring *ring, int32_t node)
@@ -376,6 +380,9 @@ belay_rc belay_ring_read(struct belay_ring *ring, int32_t node, uint64_t seq, vo
                           ring->map->geo.lanes);
     if (seq < atomic_load_explicit(&ring->lanes[node].floor, memory_order_acquire))
         return err_set(err, BELAY_NOT_FOUND, "the frame is of before a reset");
+    if (seq >= lane_head(ring, (uint32_t)node))
+        return err_set(err, BELAY_NOT_FOUND, "there is no frame %llu of node %d yet",
+                       (unsigned long long)seq, node);
     switch (lane_read(ring, (uint32_t)node, seq, buf, buf_len, &frame)) {
     case READ_OK:
         *out = frame;

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 
 bool fleet_name_is_valid(const char *name)
 {
@@ -32,7 +32,7 @@ static void path_of(const char *dir, const char *name, char *out, size_t out_len
     (void)snprintf(out, out_len, "%s/belay-%u-%s", dir, (unsigned)geteuid(), name);
 }
 
-static uint64_t boot_hash(void)
+uint64_t segment_boot(void)
 {
     static const uint64_t key[2] = { 1, 2 };
     char boot[40];
@@ -100,7 +100,7 @@ static belay_rc fill(uint8_t *base, const struct geometry *g, const char *name,
         .abi_hash = abi_hash(),
         .total_len = g->total_len,
         .fleet_id = chance[0],
-        .boot = boot_hash(),
+        .boot = segment_boot(),
         .time_space = namespace_of_self("time"),
         .clock_base_us = clock_coarse_us() - 1,
         .key = { chance[1], chance[2] },
@@ -170,9 +170,9 @@ static belay_rc check_header(const struct segment_header *h, uint64_t file_len,
     if (strncmp(h->name, name, sizeof(h->name)) != 0)
         return err_reason(err, BELAY_CORRUPT, "name",
                           "the segment was made under another name");
-    if (h->boot != boot_hash())
+    if (h->boot != segment_boot())
         return err_reason(err, BELAY_UNSUPPORTED_FORMAT, "boot",
-                          "the segment is of an earlier boot; remove the fleet");
+                          "the segment is of an earlier boot");
     if (h->time_space != namespace_of_self("time"))
         return err_reason(err, BELAY_INVALID, "time_namespace",
                           "the fleet lives in another time namespace");
@@ -184,6 +184,25 @@ static belay_rc check_header(const struct segment_header *h, uint64_t file_len,
                           "the segment's header is damaged");
     *out = g;
     return BELAY_OK;
+}
+
+bool segment_header_is_whole(const struct segment_header *h, struct geometry *out)
+{
+    struct geometry g = {
+        .fleet_size = h->fleet_size,
+        .subjects = h->subjects,
+        .holds = h->holds,
+        .words = h->words,
+        .log_capacity = h->log_capacity,
+        .arena_len = h->arena_len,
+    };
+
+    if (h->magic != SEGMENT_MAGIC || h->abi != SEGMENT_ABI ||
+        h->header_len != sizeof(*h) || h->abi_hash != abi_hash() ||
+        h->sum != header_sum(h) || !geometry_fill(&g))
+        return false;
+    *out = g;
+    return true;
 }
 
 static belay_rc attach(const char *path, const char *name, bool is_read_only,
@@ -263,14 +282,22 @@ static belay_rc open_or_create(const char *path, const char *name,
                                struct belay_fleet *stepper, struct space *space,
                                int *out_fd, struct belay_error *err)
 {
-    bool may_create = (options->flags & BELAY_FLEET_MUST_EXIST) == 0;
+    bool may_create =
+        (options->flags & BELAY_FLEET_MUST_EXIST) == 0 && !space->is_read_only;
+    struct belay_fleet_options o = *options;
+    struct belay_error local = { .code = 0 };
 
     /* Ends: each turn lost is somebody else's creation or removal. */
     for (int turn = 0; turn < 1000; turn++) {
-        belay_rc rc = attach(path, name, space->is_read_only, space, out_fd, err);
-        if (rc != BELAY_NOT_FOUND || !may_create || space->is_read_only)
+        struct belay_error *why = err ? err : &local;
+        belay_rc rc = attach(path, name, space->is_read_only, space, out_fd, why);
+        if (rc == BELAY_UNSUPPORTED_FORMAT && may_create &&
+            strcmp(why->reason, "boot") == 0 &&
+            segment_discard_old(o.dir ? o.dir : "/dev/shm", name, &o.token_floor))
+            continue;
+        if (rc != BELAY_NOT_FOUND || !may_create)
             return rc;
-        rc = create(path, name, options, stepper, space, out_fd, err);
+        rc = create(path, name, &o, stepper, space, out_fd, err);
         if (rc != BELAY_OK && rc != BELAY_REGISTRATION_CONFLICT)
             return rc;
     }
@@ -361,6 +388,7 @@ void space_release(struct space *space)
             (void)munmap(map->base, map->geo.total_len);
         free(map);
     }
+    cache_map_free(space->cache);
     if (space->base)
         (void)munmap(space->base, space->geo.total_len);
     file_close(&space->fd);

@@ -30,6 +30,10 @@ static const char *const names[FLEET_STEPS] = {
     [STEP_RESET_RING] = "reset_ring",         [STEP_NOTIFY_RAISED] = "notify_raised",
     [STEP_NOTIFY_MARKED] = "notify_marked",   [STEP_ARENA_TAKEN] = "arena_taken",
     [STEP_ARENA_WRITTEN] = "arena_written",   [STEP_KIND_LINKED] = "kind_linked",
+    [STEP_BATCH_MARKED] = "batch_marked",     [STEP_CACHE_TAKEN] = "cache_taken",
+    [STEP_CACHE_CHUNK] = "cache_chunk",       [STEP_CACHE_WRITTEN] = "cache_written",
+    [STEP_CACHE_LIVE] = "cache_live",         [STEP_CACHE_ENDED] = "cache_ended",
+    [STEP_CACHE_LOGGED] = "cache_logged",
 };
 
 const char *fleet_step_name(unsigned step)

@@ -71,6 +71,13 @@ enum fleet_step {
     STEP_ARENA_TAKEN,     /* blocks for a long label taken */
     STEP_ARENA_WRITTEN,   /* and filled */
     STEP_KIND_LINKED,     /* a ring's segment has its name */
+    STEP_BATCH_MARKED,    /* a lane says how far its batch goes */
+    STEP_CACHE_TAKEN,     /* an entry of the cache is ours to fill */
+    STEP_CACHE_CHUNK,     /* a chunk for it taken */
+    STEP_CACHE_WRITTEN,   /* its bytes are there */
+    STEP_CACHE_LIVE,      /* it can be got: the linearisation point */
+    STEP_CACHE_ENDED,     /* one entry emptied */
+    STEP_CACHE_LOGGED,    /* its frame published */
     FLEET_STEPS           /* how many there are */
 };
 

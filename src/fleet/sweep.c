@@ -30,16 +30,6 @@ void fleet_sweep_entries(struct belay_fleet *f, uint32_t node, uint64_t m)
     }
 }
 
-static void forget_waits(struct belay_fleet *f, uint32_t node)
-{
-    for (uint32_t i = 0; i < f->n_words; i++) {
-        au64 *bits = &f->words[i].waiters[node / 64];
-        uint64_t bit = UINT64_C(1) << (node % 64);
-        if ((atomic_load_explicit(bits, memory_order_relaxed) & bit) != 0)
-            atomic_fetch_and_explicit(bits, ~bit, memory_order_relaxed);
-    }
-}
-
 static bool move(struct belay_fleet *f, uint32_t node, uint64_t from,
                  enum member_state to)
 {
@@ -53,7 +43,7 @@ bool fleet_sweep_node(struct belay_fleet *f, uint32_t node)
     uint64_t m = atomic_load_explicit(&f->members[node].m, memory_order_acquire);
     uint64_t inc = m_incarnation(m);
 
-    if (m_state(m) == MEMBER_FREE || !member_is_dead(f, node, m))
+    if (m_state(m) == MEMBER_FREE || !member_is_gone(f, node, m))
         return false;
     if (m_state(m) != MEMBER_DEAD && m_state(m) != MEMBER_SWEEPING &&
         !move(f, node, m, MEMBER_DEAD))
@@ -65,7 +55,6 @@ bool fleet_sweep_node(struct belay_fleet *f, uint32_t node)
     if (!still(f, node, m))
         return false;
     fleet_sweep_entries(f, node, m);
-    forget_waits(f, node);
     bool is_ours = move(f, node, m, MEMBER_FREE);
     fleet_step(f, STEP_SWEEP_FREED);
     return is_ours;
@@ -76,7 +65,7 @@ size_t fleet_sweep_all(struct belay_fleet *f)
     size_t n = 0;
 
     for (uint32_t node = 0; node < f->fleet_size; node++) {
-        if (node != f->node && member_may_be_dead(f, node))
+        if (node != f->node)
             n += fleet_sweep_node(f, node);
     }
     return n;

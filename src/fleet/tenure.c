@@ -126,7 +126,7 @@ bool tenure_end(struct belay_fleet *f, uint32_t entry, uint64_t o)
         memory_order_relaxed));
     fleet_step(f, STEP_RELEASE_FREED);
     if (UNLIKELY((now & O_WAITERS) != 0)) {
-        futex_wake((au32 *)(void *)&e->o, INT_MAX);
+        (void)futex_wake((au32 *)(void *)&e->o, INT_MAX);
         fleet_step(f, STEP_RELEASE_WOKEN);
     }
     return true;

@@ -22,6 +22,16 @@ static int64_t nap_us(const struct belay_fleet *f, const struct entry *e, uint64
     return nap < most ? nap : most;
 }
 
+/* Once in a while: a holder that the kernel could not mark. */
+static void look_for_gone(struct belay_fleet *f, uint64_t o, int64_t slept_us)
+{
+    if (slept_us < WAIT_SLICE_US || o_node(o) >= f->fleet_size)
+        return;
+    fleet_lock(f);
+    (void)fleet_sweep_node(f, o_node(o));
+    fleet_unlock(f);
+}
+
 /* Sleeps while O is o. */
 static void sleep_on(struct belay_fleet *f, uint32_t entry, uint64_t o, int64_t most)
 {
@@ -79,8 +89,11 @@ belay_rc belay_contest_claim(struct belay_fleet *f,
             break;
         uint64_t o = atomic_load_explicit(&f->entries[claim.holder.entry].o,
                                           memory_order_acquire);
-        if (o_same(o, claim.holder.word))
+        if (o_same(o, claim.holder.word)) {
+            int64_t began = clock_coarse_us();
             sleep_on(f, claim.holder.entry, o, us);
+            look_for_gone(f, o, clock_coarse_us() - began);
+        }
     }
     return rc;
 }

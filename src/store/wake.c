@@ -23,6 +23,7 @@ struct wake_hub {
     struct bucket buckets[BUCKETS];
     void (*on_listen)(void *arg);
     void *on_listen_arg;
+    const struct wake_line *line;
     _Atomic uint64_t posted, delivered, waits;
     _Atomic uint64_t listening;
 };
@@ -35,6 +36,7 @@ struct listener {
     struct cancel_link cancel_link;
     struct wake_link *links;
     size_t n_links;
+    unsigned *buckets; /* of the hub's line; NULL: others pass its wake-ups on */
 };
 
 static uint64_t topic_hash(struct bytes ns, struct bytes topic)
@@ -121,6 +123,11 @@ void wake_hub_on_listen(struct wake_hub *hub, void (*fn)(void *arg), void *arg)
     hub->on_listen_arg = arg;
 }
 
+void wake_hub_set_line(struct wake_hub *hub, const struct wake_line *line)
+{
+    hub->line = line;
+}
+
 struct wake_counts wake_hub_counts(struct wake_hub *hub)
 {
     return (struct wake_counts){
@@ -156,9 +163,10 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
 {
     struct listener *l = arena_zalloc(a, 1, sizeof(*l));
     struct wake_link *links = arena_zalloc(a, topics->n, sizeof(*links));
+    unsigned *buckets = hub->line ? arena_zalloc(a, topics->n, sizeof(*buckets)) : NULL;
     struct bytes own_ns;
 
-    if (!l || !links || !arena_copy(a, topics->ns, &own_ns))
+    if (!l || !links || (hub->line && !buckets) || !arena_copy(a, topics->ns, &own_ns))
         return err_no_memory(err, "a listener");
     for (size_t i = 0; i < topics->n; i++) {
         belay_rc rc = name_check(topics->topic[i], "topic", err);
@@ -166,6 +174,8 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
             return rc;
         links[i].ns = own_ns;
         links[i].hash = topic_hash(own_ns, topics->topic[i]);
+        if (buckets)
+            buckets[i] = hash_bucket(links[i].hash, hub->line->n_buckets);
         if (!arena_copy(a, topics->topic[i], &links[i].topic))
             return err_no_memory(err, "a listener");
     }
@@ -177,7 +187,9 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
                             .links = links,
                             .n_links = topics->n };
     atomic_fetch_add(&hub->listening, 1);
-    if (hub->on_listen)
+    if (buckets && hub->line->listen(hub->line->arg, buckets, topics->n))
+        l->buckets = buckets;
+    else if (hub->on_listen)
         hub->on_listen(hub->on_listen_arg);
     cancel_attach(cancel, &l->cancel_link, &l->parker);
     for (size_t i = 0; i < topics->n; i++)
@@ -186,10 +198,28 @@ belay_rc wake_listen(struct wake_hub *hub, const struct wake_topics *topics,
     return BELAY_OK;
 }
 
+static bool wait_on_line(struct listener *l, int64_t deadline_us)
+{
+    const struct wake_line *line = l->hub->line;
+
+    while (!parker_take(&l->parker)) {
+        int64_t left = deadline_us == DEADLINE_NONE
+                           ? INT64_MAX
+                           : deadline_us - l->clock.mono_us(l->clock.arg);
+        if (left <= 0)
+            return false;
+        line->sleep(line->arg, l->buckets, l->n_links, &l->parker, left);
+    }
+    return true;
+}
+
 belay_rc listener_wait(struct listener *l, int64_t deadline_us, struct belay_error *err)
 {
-    bool woken =
-        !cancel_is_set(l->cancel) && parker_wait(&l->parker, &l->clock, deadline_us);
+    bool woken = false;
+
+    if (!cancel_is_set(l->cancel))
+        woken = l->buckets ? wait_on_line(l, deadline_us)
+                           : parker_wait(&l->parker, &l->clock, deadline_us);
 
     atomic_fetch_add_explicit(&l->hub->waits, 1, memory_order_relaxed);
     if (cancel_is_set(l->cancel))
@@ -202,6 +232,10 @@ belay_rc listener_wait(struct listener *l, int64_t deadline_us, struct belay_err
 
 bool listener_poll(struct listener *l)
 {
+    const struct wake_line *line = l->hub->line;
+
+    if (l->buckets)
+        (void)line->notice(line->arg, l->buckets, l->n_links);
     return parker_take(&l->parker);
 }
 

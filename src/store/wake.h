@@ -42,6 +42,25 @@ void wake_post_bucket(struct wake_hub *hub, unsigned bucket, unsigned n_buckets)
  * wake_listen. */
 void wake_hub_on_listen(struct wake_hub *hub, void (*fn)(void *arg), void *arg);
 
+/* For a driver whose processes share memory: a listener of a few topics sleeps on the
+ * words of their buckets itself, so that no thread has to pass its wake-ups on and posts to
+ * others leave it asleep.  All three are called by the listener's thread. */
+struct wake_line {
+    unsigned n_buckets;
+    void *arg;
+    /* Before the listener can be woken, as on_listen, which it replaces; false: it cannot
+     * be done, on_listen is called. */
+    bool (*listen)(void *arg, const unsigned *buckets, size_t n);
+    /* wake_post_bucket for those that others have posted to since; true: there were any. */
+    bool (*notice)(void *arg, const unsigned *buckets, size_t n);
+    /* Notices; if there was nothing, sleeps at most `us`, until something is posted to a
+     * bucket or to the parker.  May return early. */
+    void (*sleep)(void *arg, const unsigned *buckets, size_t n, struct parker *p,
+                  int64_t us);
+};
+/* Borrowed; NULL ends that.  Not while anybody is in wake_listen, or listens. */
+void wake_hub_set_line(struct wake_hub *hub, const struct wake_line *line);
+
 struct wake_counts wake_hub_counts(struct wake_hub *hub);
 
 /* Whether anybody listens just now. */

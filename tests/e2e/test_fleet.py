@@ -204,6 +204,34 @@ def messages():
          ("invalid", "too_large"))
 
 
+@case("the cache keeps what was put, until it expires or is deleted")
+def cache():
+    def put(key, value, *words):
+        return ask("fleet", "cache", "put", key, value, "--fleet", FLEET, *words)
+
+    def get(key, *words):
+        return ask("fleet", "cache", "get", key, "--fleet", FLEET, *words)
+
+    same(refused("fleet", "cache", "get", "k", "--fleet", FLEET)[1], "not_found")
+    first = put("k", "one")
+    same((first["bytes"], first["ttl_ms"]), (3, None))
+    check(put("k", "two", "--ttl", "1h")["epoch"] > first["epoch"], "later changes have higher numbers")
+    got = get("k")
+    same(got["value"], "two")
+    check(0 < got["ttl_ms"] <= 3600000, got)
+    same(answer("-q", "fleet", "cache", "get", "k", "--fleet", FLEET), "two\n")
+    put("x", "@/dev/null", "--prefix", "a/")
+    same(get("a/x")["value"], "")
+    same([e["key"] for e in items("fleet", "cache", "ls", "--fleet", FLEET, "--prefix", "a/")], ["x"])
+    same(sorted(e["key"] for e in items("fleet", "cache", "ls", "--fleet", FLEET)), ["a/x", "k"])
+    put("brief", "v", "--ttl", "1ms")
+    until(lambda: belay("fleet", "cache", "get", "brief", "--fleet", FLEET).returncode == 3, "it expires")
+    same(ask("fleet", "cache", "reset", "--fleet", FLEET, "--prefix", "a/")["removed"], 1)
+    same(ask("fleet", "cache", "rm", "k", "--fleet", FLEET)["removed"], True)
+    same(ask("fleet", "cache", "rm", "k", "--fleet", FLEET)["removed"], False)
+    same(items("fleet", "cache", "ls", "--fleet", FLEET), [])
+
+
 @case("what is wrong has its code and its exit status")
 def wrong():
     none = f"{FLEET}-none"

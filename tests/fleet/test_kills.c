@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fleet/impl.h"
+#include "fleet/cache_impl.h"
 #include "fleet/step.h"
 #include "fleetlib.h"
 #include "tap.h"
@@ -38,6 +38,7 @@ struct scene {
     struct belay_contest_claim own;
     struct belay_ring *rings[2];
     struct belay_ring_cursor *cursors[2];
+    struct belay_cache *cache;
     uint64_t got[16],
         last[16]; /* frames of each lane of the first ring; the last one */
     struct replay replay;
@@ -52,6 +53,7 @@ struct victim {
     struct belay_fleet *f;
     struct belay_contest_claim claim, second;
     struct belay_ring *rings[2];
+    struct belay_cache *cache;
     struct belay_notify word;
     unsigned at, n; /* which step to die in, steps so far */
     struct page *page;
@@ -194,6 +196,23 @@ static bool publish_large(struct scene *s, struct victim *v)
     return publish(v->rings[0], 3, LARGE_WORDS) && publish(v->rings[1], 4, LARGE_WORDS);
 }
 
+static bool publish_batch(struct scene *s, struct victim *v)
+{
+    uint64_t first = (uint64_t)s->victims << 8 | 1, data[3][FRAME_WORDS];
+    struct belay_ring_frame frames[3];
+    struct belay_error err;
+
+    for (size_t i = 0; i < 3; i++) {
+        for (size_t w = 0; w < FRAME_WORDS; w++)
+            data[i][w] = first + i;
+        frames[i] = (struct belay_ring_frame){ .kind = 1,
+                                               .len = sizeof(data[i]),
+                                               .data = data[i] };
+    }
+    return belay_ring_publish_batch(v->rings[0], frames, 3, NULL, &err) == BELAY_OK &&
+           belay_ring_publish_batch(v->rings[1], frames, 3, NULL, &err) == BELAY_OK;
+}
+
 static bool publish_ordered(struct scene *s, struct victim *v)
 {
     (void)s;
@@ -274,6 +293,35 @@ static bool wait_word(struct scene *s, struct victim *v)
                              &value, &err) == BELAY_TIMEOUT;
 }
 
+static bool open_cache(struct belay_fleet *f, struct belay_cache **out)
+{
+    struct belay_cache_options o = { .size = sizeof(o),
+                                     .entries = 8,
+                                     .arena_len = 8192 };
+    struct belay_error err;
+
+    return belay_cache_open(f, &o, out, &err) == BELAY_OK;
+}
+
+static bool use_cache(struct scene *s, struct victim *v)
+{
+    (void)s;
+    return open_cache(v->f, &v->cache);
+}
+
+/* Over what is there, with more than an entry holds; then gone again. */
+static bool put_and_delete(struct scene *s, struct victim *v)
+{
+    struct belay_error err;
+    char value[3000];
+
+    (void)s;
+    memset(value, 'v', sizeof(value));
+    return belay_cache_put(v->cache, "key", 3, value, sizeof(value), 0, NULL, &err) ==
+               BELAY_OK &&
+           belay_cache_delete(v->cache, "key", 3, NULL, &err) == BELAY_OK;
+}
+
 /* --- stages: what somebody else did before ---------------------------------------------- */
 
 /* A member that died holding "other", a frame of its own in the rings. */
@@ -335,6 +383,28 @@ static bool drain(struct scene *s, struct belay_ring_cursor *c)
     return n > 0;
 }
 
+/* The survivor's value, or the victim's whole one, or none; and all the room. */
+static void check_cache(struct scene *s)
+{
+    char value[4096], buf[4096];
+    struct belay_cache_got got = { .len = 1 };
+    struct belay_error err;
+
+    TAP_EQ(s->t, belay_cache_get(s->cache, "key", 3, buf, sizeof(buf), &got, &err),
+           BELAY_OK);
+    if (got.is_hit && TAP_OK(s->t, got.len == 2000 || got.len == 3000)) {
+        memset(value, got.len == 2000 ? 's' : 'v', sizeof(value));
+        TAP_OK(s->t, memcmp(buf, value, got.len) == 0);
+    }
+    memset(value, 's', sizeof(value));
+    for (int i = 0; i < 2; i++) {
+        TAP_EQ(s->t, belay_cache_put(s->cache, "other", 5, value, 4096, 0, NULL, &err),
+               BELAY_OK);
+        TAP_EQ(s->t, belay_cache_put(s->cache, "key", 3, value, 2000, 0, NULL, &err),
+               BELAY_OK);
+    }
+}
+
 static void take_at_once(struct scene *s, const char *label)
 {
     struct belay_contest_claim claim;
@@ -371,6 +441,7 @@ static void check_survivor(struct scene *s, bool was_reset)
     TAP_EQ(s->t, belay_fleet_members(s->f, members, 16, &n, &err), BELAY_OK);
     TAP_EQ(s->t, n, 1);
     TAP_OK(s->t, replay_equals_table(&s->replay, s->f));
+    check_cache(s);
 }
 
 /* --- victims ---------------------------------------------------------------------------- */
@@ -427,7 +498,8 @@ static bool scene_open(struct scene *s)
 
     s->f = room_join(&s->room, "kills", 0);
     memset(s->long_label, 'l', sizeof(s->long_label) - 1);
-    if (!s->f || !replay_open(&s->replay, s->f) || !open_rings(s->f, s->rings))
+    if (!s->f || !replay_open(&s->replay, s->f) || !open_rings(s->f, s->rings) ||
+        !open_cache(s->f, &s->cache))
         return false;
     for (size_t i = 0; i < 2; i++) {
         if (belay_ring_cursor_open(s->rings[i], BELAY_RING_START, &s->cursors[i], &err))
@@ -460,11 +532,13 @@ static const struct operation operations[] = {
     { "publish",               NULL,           use_rings,                publish_lane,      8 },
     { "publish large",         NULL,           use_rings,                publish_large,     8 },
     { "publish in order",      NULL,           use_rings,                publish_ordered,   8 },
+    { "publish a batch",       NULL,           use_rings,                publish_batch,    20 },
     { "open a ring",           NULL,           NULL,                     open_new_ring,     1 },
     { "sweep",                 a_dead_holder,  NULL,                     sweep,             3 },
     { "release by force",      NULL,           hold_other,               force_own,         2 },
     { "post",                  NULL,           NULL,                     post,              1 },
     { "wait for a post",       NULL,           NULL,                     wait_word,         1 },
+    { "put and delete",        NULL,           use_cache,                put_and_delete,    9 },
     { "reset",                 NULL,           hold_other,               reset,             3 },
 };
 /* clang-format on */

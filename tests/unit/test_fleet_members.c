@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
+#include "fleet/impl.h"
 #include "fleet/step.h"
 #include "test_fleet.h"
 
@@ -396,6 +398,50 @@ static void who_is_dead_is_known_and_told(struct tap *t)
     done(t, f);
 }
 
+/* In a child: holds "subject", and dies where the kernel cannot mark its life word. */
+static void hold_read_only(int out, int in)
+{
+    struct belay_fleet_options o = small_fleet(0);
+    struct belay_fleet *f = must_join("members", &o);
+    struct belay_contest_claim claim = { 0 };
+    struct belay_contest_subject s = subject_of(1, "subject");
+    struct belay_contest_terms terms = terms_of("child", 3600000);
+    belay_rc rc = belay_contest_try(f, &s, &terms, &claim, NULL);
+    bool is_set = mprotect(f->space->base, f->space->geo.total_len, PROT_READ) == 0;
+
+    say(out, rc == BELAY_OK && claim.is_claimed && is_set ? 'r' : 'x');
+    listen_to(in);
+}
+
+static void the_dead_are_found_without_their_mark(struct tap *t)
+{
+    struct belay_fleet *f = fleet();
+    struct belay_contest_subject s = subject_of(1, "subject");
+    struct belay_contest_terms terms = terms_of("next", 3600000);
+    struct belay_contest_claim claim = { 0 };
+    struct belay_fleet_member members[8];
+    size_t n = 0;
+
+    for (int round = 0; round < 2; round++) {
+        struct child c = start(hold_read_only);
+        TAP_EQ(t, hear(&c), 'r');
+        TAP_EQ(t, belay_fleet_sweep(f, &n, NULL), BELAY_OK);
+        TAP_EQ(t, n, 0); /* it lives */
+        kill_child(&c);
+        if (round == 0) {
+            TAP_EQ(t, belay_fleet_members(f, members, 8, &n, NULL), BELAY_OK);
+            TAP_OK(t, n == 2 && members[1].life == BELAY_LIFE_DEAD);
+            TAP_EQ(t, belay_fleet_sweep(f, &n, NULL), BELAY_OK);
+            TAP_EQ(t, n, 1);
+        }
+        TAP_EQ(t, belay_contest_claim(f, &s, &terms, 5000, NULL, &claim, NULL),
+               BELAY_OK);
+        TAP_OK(t, claim.is_claimed);
+        TAP_EQ(t, belay_contest_release(&claim.guard, NULL, NULL), BELAY_OK);
+    }
+    done(t, f);
+}
+
 static void signs_of_life_are_counted(struct tap *t)
 {
     struct belay_fleet *f = fleet(), *g = must_join_beside(f), *h = must_join_beside(f);
@@ -416,6 +462,36 @@ static void signs_of_life_are_counted(struct tap *t)
     TAP_OK(t, n == 3 && members[0].heartbeat_age_ms >= 20);
     TAP_EQ(t, members[2].life, BELAY_LIFE_DEAD);
     TAP_EQ(t, members[2].heartbeat_age_ms, -1);
+
+    /* One by one. */
+    struct belay_fleet_node nodes[8];
+    static const int32_t beat[] = { BELAY_BEAT_STALE, BELAY_BEAT_FRESH, BELAY_BEAT_DEAD,
+                                    BELAY_BEAT_MISSING };
+    TAP_EQ(t, belay_fleet_nodes(g, 20, nodes, 8, &n, NULL), BELAY_OK);
+    TAP_EQ(t, n, 8);
+    for (int32_t i = 0; i < 8; i++) {
+        TAP_EQ(t, nodes[i].node, i);
+        TAP_EQ(t, nodes[i].beat, beat[i < 3 ? i : 3]);
+        TAP_EQ(t, nodes[i].incarnation, i < 3);
+    }
+    TAP_OK(t, nodes[0].age_ms >= 20 && nodes[1].age_ms < 1000);
+    TAP_OK(t, nodes[2].age_ms == -1 && nodes[3].age_ms == -1);
+    TAP_EQ(t, belay_fleet_nodes(g, 20, nodes, 2, &n, NULL), BELAY_OK);
+    TAP_EQ(t, n, 2);
+
+    /* As frames, seldom: a thousand beats are one, and push nobody's out. */
+    for (int i = 0; i < 1000; i++)
+        TAP_EQ(t, belay_fleet_beat(g, NULL), BELAY_OK);
+    struct belay_ring *ring = NULL;
+    struct belay_ring_frame frame;
+    uint64_t buf[2];
+    TAP_EQ(t, belay_ring_attach(f, BELAY_FLEET_BEAT_KIND, &ring, NULL), BELAY_OK);
+    for (int32_t i = 0; i < 2 && ring; i++) {
+        TAP_EQ(t, belay_ring_head(ring, i), 1);
+        TAP_EQ(t, belay_ring_read(ring, i, 0, buf, sizeof(buf), &frame, NULL),
+               BELAY_OK);
+        TAP_OK(t, frame.kind == 1 && frame.len == 0 && frame.ver > 1600000000000);
+    }
     belay_fleet_leave(g);
     done(t, f);
 }
@@ -537,6 +613,8 @@ int main(int argc, char **argv)
           a_member_that_became_another_program_is_dead },
         { "who is dead is known, and told", who_is_dead_is_known_and_told },
         { "signs of life are counted", signs_of_life_are_counted },
+        { "the dead are found without their mark",
+          the_dead_are_found_without_their_mark },
         { "who left is not dead", who_left_is_not_dead },
         { "a waiter is woken by a release", a_waiter_is_woken_by_a_release },
         { "a wait ends in time, or when cancelled",

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "fleet/layout.h"
+#include "fleet/impl.h"
 #include "fleet/step.h"
 #include "test_fleet.h"
 
@@ -292,6 +292,107 @@ static void one_bit_of_every_header_word_never_ends_the_process(struct tap *t)
     }
 }
 
+/* As if the machine had been started since. */
+static void age(struct tap *t, const char *name)
+{
+    struct segment_header h;
+    int fd = open(path_of(name), O_RDWR);
+
+    TAP_EQ(t, pread(fd, &h, sizeof(h), 0), sizeof(h));
+    h.boot ^= 1;
+    h.sum = 0;
+    h.sum = fleet_hash(h.key, 0, &h, sizeof(h));
+    TAP_EQ(t, pwrite(fd, &h, sizeof(h), 0), sizeof(h));
+    (void)close(fd);
+}
+
+static void a_segment_of_an_earlier_boot_is_replaced(struct tap *t)
+{
+    struct belay_fleet_options o = small_fleet(0);
+    struct belay_fleet_status s = { .size = sizeof(s) };
+    struct belay_fleet *f = must_join("old", &o), *g = NULL;
+    struct belay_ring_spec spec = { .size = sizeof(spec), .kind = 3, .name = "ring" };
+    struct belay_ring *ring;
+    struct belay_error err;
+    char kind[128];
+    struct stat st;
+
+    atomic_store(f->token, UINT64_C(1) << 61); /* far ahead of the clock */
+    TAP_EQ(t, belay_ring_open(f, &spec, &ring, NULL), BELAY_OK);
+    TAP_EQ(t, belay_fleet_status(f, &s, NULL), BELAY_OK);
+    (void)snprintf(kind, sizeof(kind), "./belay-%u-old.%016llx.3", (unsigned)geteuid(),
+                   (unsigned long long)s.fleet_id);
+    TAP_EQ(t, stat(kind, &st), 0);
+
+    /* Somebody is in it: it is left alone. */
+    age(t, "old");
+    TAP_EQ(t, belay_fleet_join("old", &o, &g, &err), BELAY_UNSUPPORTED_FORMAT);
+    TAP_OK(t, strcmp(err.reason, "boot") == 0);
+    TAP_EQ(t, belay_fleet_remove("old", &o, &err), BELAY_UNSUPPORTED_FORMAT);
+    age(t, "old");
+    belay_fleet_leave(f);
+
+    /* Nobody is; a new one takes its name, and goes on with its tokens. */
+    age(t, "old");
+    o.flags = BELAY_FLEET_MUST_EXIST;
+    TAP_EQ(t, belay_fleet_join("old", &o, &g, &err), BELAY_UNSUPPORTED_FORMAT);
+    o.flags = 0;
+    f = must_join("old", &o);
+    g = must_join("old", &o);
+    struct belay_contest_claim c = try_now(t, f, "subject", "owner", 1000);
+    TAP_OK(t, c.is_claimed && c.guard.token > UINT64_C(1) << 61);
+    TAP_OK(t, stat(kind, &st) != 0);
+    belay_fleet_leave(g);
+    belay_fleet_leave(f);
+
+    /* One that is damaged besides is refused as before; an old one can be removed. */
+    age(t, "old");
+    TAP_EQ(t, belay_fleet_remove("old", &o, &err), BELAY_OK);
+    TAP_OK(t, stat(path_of("old"), &st) != 0);
+}
+
+/* Those who come at the same moment find one fleet. */
+static void many_replace_an_old_segment_at_once(struct tap *t)
+{
+    struct belay_fleet_options o = small_fleet(0);
+
+    for (int round = 0; round < 40; round++) {
+        pid_t pids[4];
+        int told[2], holders = 0;
+        belay_fleet_leave(must_join("old", &o));
+        age(t, "old");
+        TAP_EQ(t, pipe(told), 0);
+        for (int i = 0; i < 4; i++) {
+            pids[i] = fork();
+            if (pids[i] == 0) {
+                struct belay_fleet *f = must_join("old", &o);
+                struct belay_contest_subject s = subject_of(1, "subject");
+                struct belay_contest_terms terms = terms_of("one", 3600000);
+                struct belay_contest_claim c = { 0 };
+                char said = belay_contest_try(f, &s, &terms, &c, NULL) != BELAY_OK ? 100
+                            : c.is_claimed                                         ? 1
+                                                                                   : 0;
+                if (write(told[1], &said, 1) == 1)
+                    (void)pause(); /* until all have said it */
+                _exit(3);
+            }
+        }
+        for (int i = 0; i < 4; i++) {
+            char heard = 100;
+            TAP_EQ(t, read(told[0], &heard, 1), 1);
+            holders += heard;
+        }
+        for (int i = 0; i < 4; i++) {
+            (void)kill(pids[i], SIGKILL);
+            TAP_EQ(t, waitpid(pids[i], NULL, 0), pids[i]);
+        }
+        (void)close(told[0]);
+        (void)close(told[1]);
+        TAP_EQ(t, holders, 1);
+        TAP_EQ(t, belay_fleet_remove("old", &o, NULL), BELAY_OK);
+    }
+}
+
 static void a_segment_appears_whole(struct tap *t)
 {
     struct belay_fleet_options o = small_fleet(0);
@@ -450,6 +551,9 @@ int main(int argc, char **argv)
         { "what is not ours is refused", what_is_not_ours_is_refused },
         { "one bit of every header word never ends the process",
           one_bit_of_every_header_word_never_ends_the_process },
+        { "a segment of an earlier boot is replaced",
+          a_segment_of_an_earlier_boot_is_replaced },
+        { "many replace an old segment at once", many_replace_an_old_segment_at_once },
         { "damage anywhere never ends the process",
           damage_anywhere_never_ends_the_process },
         { "a full file system is an error", a_full_file_system_is_an_error },

@@ -1,4 +1,5 @@
 /* Threads in the place of processes, over one mapping: what the thread sanitizer can see. */
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -354,9 +355,55 @@ static void a_claim_that_stops_on_the_way_blocks_nobody(struct tap *t)
     stall_at(t, STEP_CLAIM_LOGGED, false);
 }
 
+/* --- a word as a descriptor --- */
+
+static bool is_readable(int fd, int timeout_ms)
+{
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+
+    return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void a_word_can_be_polled(struct tap *t)
+{
+    struct belay_fleet_options o = small_fleet(BELAY_FLEET_PRIVATE);
+    struct belay_fleet *f = must_join("bridge", &o), *g = must_join_beside(f);
+    struct belay_notify_bridge *a = NULL, *b = NULL;
+    struct belay_notify word, other;
+
+    TAP_EQ(t, belay_notify_open(f, "word", &word, NULL), BELAY_OK);
+    TAP_EQ(t, belay_notify_open(f, "other", &other, NULL), BELAY_OK);
+    TAP_EQ(t, belay_notify_post(f, word, NULL), BELAY_OK);
+    TAP_EQ(t, belay_notify_bridge_open(f, word, &a, NULL), BELAY_OK);
+    TAP_EQ(t, belay_notify_bridge_open(g, word, &b, NULL), BELAY_OK);
+    TAP_OK(t, !is_readable(belay_notify_bridge_fd(a), 20)); /* before its time */
+    TAP_OK(t, !belay_notify_bridge_drain(a));
+    for (int round = 0; round < 200; round++) {
+        /* Posts come together, and each bridge has its own. */
+        for (int i = 0; i < 1 + round % 3; i++)
+            TAP_EQ(t, belay_notify_post(g, word, NULL), BELAY_OK);
+        TAP_OK(t, is_readable(belay_notify_bridge_fd(a), 20000));
+        TAP_OK(t, is_readable(belay_notify_bridge_fd(b), 20000));
+        while (belay_notify_bridge_drain(a) ||
+               is_readable(belay_notify_bridge_fd(a), 1))
+            continue;
+        TAP_OK(t, belay_notify_bridge_drain(b));
+    }
+    TAP_EQ(t, belay_notify_post(g, other, NULL), BELAY_OK);
+    (void)usleep(5000);
+    (void)belay_notify_bridge_drain(b);
+    TAP_OK(t, !is_readable(belay_notify_bridge_fd(b), 10));
+    belay_notify_bridge_close(a);
+    belay_notify_bridge_close(b);
+    belay_notify_bridge_close(NULL);
+    belay_fleet_leave(g);
+    belay_fleet_leave(f);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
+        { "a word can be polled", a_word_can_be_polled },
         { "threads: two never hold one subject", two_never_hold_one_subject },
         { "threads: threads may share a handle", threads_may_share_a_handle },
         { "threads: entries come and go under the claimers",

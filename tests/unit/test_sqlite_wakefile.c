@@ -14,7 +14,7 @@
 
 #define TOPIC(name) (&(const struct bytes){ (const uint8_t *)(name), sizeof(name) - 1 })
 #define PAGE 4096
-#define MAGIC UINT32_C(0x424c5701)
+#define MAGIC UINT32_C(0x424c5702)
 #define BUCKETS 512
 #define LONG_US 20000000 /* far more than any wake-up takes */
 
@@ -24,6 +24,7 @@ struct place {
     char db[192];
     char wake[256];
     struct belay_clock clock;
+    enum wake_way way, other_way; /* of this process, of those it starts */
     struct shared {
         _Atomic int go, ready;
         _Atomic int64_t count;
@@ -42,7 +43,9 @@ static bool place_open(struct tap *t, struct place *p)
 {
     const char *base = getenv("TMPDIR");
 
-    *p = (struct place){ .clock = clock_system() };
+    *p = (struct place){ .clock = clock_system(),
+                         .way = WAKE_BY_WATCHER,
+                         .other_way = WAKE_BY_WATCHER };
     (void)snprintf(p->dir, sizeof(p->dir), "%s/belay-XXXXXX",
                    base && *base ? base : "/tmp");
     if (!TAP_OK(t, mkdtemp(p->dir)))
@@ -76,7 +79,7 @@ static bool party_open(struct party *y, struct place *p)
 {
     *y = (struct party){ .place = p };
     return wake_hub_open(&y->hub, NULL) == BELAY_OK &&
-           wakefile_open(&y->file, p->db, y->hub, NULL) == BELAY_OK;
+           wakefile_open(&y->file, p->db, y->hub, p->way, NULL) == BELAY_OK;
 }
 
 static void party_close(struct party *y)
@@ -116,9 +119,28 @@ static pid_t spawn(struct place *p, int (*fn)(struct place *p))
 {
     pid_t pid = fork();
 
-    if (pid == 0)
+    if (pid == 0) {
+        p->way = p->other_way;
         _exit(fn(p));
+    }
     return pid;
+}
+
+/* The two ways to sleep, and both on one file. */
+static const enum wake_way ways[][2] = {
+    { WAKE_ON_BUCKETS, WAKE_ON_BUCKETS },
+    { WAKE_BY_WATCHER, WAKE_BY_WATCHER },
+    { WAKE_ON_BUCKETS, WAKE_BY_WATCHER },
+    { WAKE_BY_WATCHER, WAKE_ON_BUCKETS },
+};
+
+static bool place_open_way(struct tap *t, struct place *p, size_t i)
+{
+    bool ok = place_open(t, p);
+
+    p->way = ways[i][0];
+    p->other_way = ways[i][1];
+    return ok;
 }
 
 static void reap(struct tap *t, pid_t pid)
@@ -147,12 +169,12 @@ static int post_one(struct place *p)
     return 0;
 }
 
-static void another_process_wakes(struct tap *t)
+static void another_process_wakes_way(struct tap *t, size_t way)
 {
     struct place p;
     struct party y;
 
-    if (!place_open(t, &p))
+    if (!place_open_way(t, &p, way))
         return;
     pid_t pid = spawn(&p, post_one);
     if (TAP_OK(t, party_open(&y, &p))) {
@@ -173,8 +195,14 @@ static void another_process_wakes(struct tap *t)
     place_close(&p);
 }
 
+static void another_process_wakes(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(ways); i++)
+        another_process_wakes_way(t, i);
+}
+
 /* Two processes answer each other: one wake-up lost and both wait in vain. */
-#define ROUNDS 1000
+#define ROUNDS 10000
 
 static int volley(struct place *p, const struct bytes *mine, const char *other, int odd)
 {
@@ -205,15 +233,16 @@ static int volley_odd(struct place *p)
 
 static void two_processes_answer_each_other(struct tap *t)
 {
-    struct place p;
-
-    if (!place_open(t, &p))
-        return;
-    pid_t pid = spawn(&p, volley_odd);
-    TAP_EQ(t, volley(&p, TOPIC("even"), "odd", 0), 0);
-    reap(t, pid);
-    TAP_EQ(t, p.shared->count, ROUNDS);
-    place_close(&p);
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        struct place p;
+        if (!place_open_way(t, &p, i))
+            return;
+        pid_t pid = spawn(&p, volley_odd);
+        TAP_EQ(t, volley(&p, TOPIC("even"), "odd", 0), 0);
+        reap(t, pid);
+        TAP_EQ(t, p.shared->count, ROUNDS);
+        place_close(&p);
+    }
 }
 
 /* Several processes raise a counter, this one among them; a listener follows it. */
@@ -248,14 +277,14 @@ static void *produce_here(void *arg)
     return NULL;
 }
 
-static void no_wake_up_is_lost(struct tap *t)
+static void no_wake_up_is_lost_way(struct tap *t, size_t way)
 {
     struct place p;
     struct party y;
     pid_t pids[PRODUCERS];
     pthread_t here;
 
-    if (!place_open(t, &p))
+    if (!place_open_way(t, &p, way))
         return;
     for (int i = 0; i < PRODUCERS; i++)
         pids[i] = spawn(&p, produce);
@@ -274,6 +303,12 @@ static void no_wake_up_is_lost(struct tap *t)
         reap(t, pids[i]);
     party_close(&y);
     place_close(&p);
+}
+
+static void no_wake_up_is_lost(struct tap *t)
+{
+    for (size_t i = 0; i < COUNT_OF(ways); i++)
+        no_wake_up_is_lost_way(t, i);
 }
 
 static uint32_t word_of(struct place *p, unsigned i)
@@ -336,6 +371,162 @@ static void own_posts_do_not_come_back(struct tap *t)
     }
     party_close(&y);
     party_close(&other);
+    place_close(&p);
+}
+
+/* --- listeners that sleep on their buckets --- */
+
+#define BUCKETS_AT 16 /* words */
+
+static bool somebody_sleeps_on(struct place *p, const char *topic)
+{
+    for (int i = 0; i < 20000; i++) {
+        if ((word_of(p, BUCKETS_AT + bucket_of(topic)) & 1) != 0)
+            return true;
+        pause_us(p, 1000);
+    }
+    return false;
+}
+
+static int threads(void);
+
+static void *wait_once(void *arg)
+{
+    struct belay_clock clock = clock_system();
+
+    return listener_wait(arg, clock.mono_us(clock.arg) + LONG_US, NULL) ? arg : NULL;
+}
+
+static void posts_to_others_leave_a_listener_asleep(struct tap *t)
+{
+    struct place p;
+    struct party y, other;
+    pthread_t thread;
+    void *failed = t;
+
+    if (!place_open_way(t, &p, 0) || !TAP_OK(t, park_words_work()))
+        return;
+    if (TAP_OK(t, party_open(&y, &p)) && TAP_OK(t, party_open(&other, &p))) {
+        int before = threads();
+        struct listener *l = listen_to(&y, TOPIC("topic"));
+        TAP_EQ(t, threads(), before); /* nobody watches for it */
+        TAP_EQ(t, pthread_create(&thread, NULL, wait_once, l), 0);
+        TAP_OK(t, somebody_sleeps_on(&p, "topic"));
+        for (int i = 0; i < 100; i++)
+            post(&other, "foreign");
+        pause_us(&p, 50000);
+        TAP_EQ(t, wake_hub_counts(y.hub).delivered, 0);
+        TAP_EQ(t, wake_hub_counts(y.hub).waits, 0);
+        TAP_EQ(t, word_of(&p, BUCKETS_AT + bucket_of("topic")), 1);
+        post(&other, "topic");
+        pthread_join(thread, &failed);
+        TAP_OK(t, !failed);
+        TAP_EQ(t, wake_hub_counts(y.hub).delivered, 1);
+        listener_close(l);
+    }
+    party_close(&y);
+    party_close(&other);
+    place_close(&p);
+}
+
+/* Of two listeners of a process one sees the bucket first; the other is told by it. */
+static void listeners_of_a_process_tell_each_other(struct tap *t)
+{
+    struct place p;
+    struct party y, other;
+    pthread_t thread;
+    void *failed = t;
+
+    if (!place_open_way(t, &p, 0))
+        return;
+    if (TAP_OK(t, party_open(&y, &p)) && TAP_OK(t, party_open(&other, &p))) {
+        struct listener *a = listen_to(&y, TOPIC("topic"));
+        struct listener *b = listen_to(&y, TOPIC("topic"));
+        post(&other, "topic");
+        TAP_OK(t, listener_poll(a));
+        TAP_OK(t, listener_poll(b));
+        TAP_OK(t, !listener_poll(a));
+        TAP_EQ(t, pthread_create(&thread, NULL, wait_once, a), 0);
+        TAP_OK(t, somebody_sleeps_on(&p, "topic"));
+        post(&other, "topic");
+        TAP_EQ(t, wait_for(&y, b), BELAY_OK);
+        pthread_join(thread, &failed);
+        TAP_OK(t, !failed);
+
+        /* Who comes later was told by what it finds in the store. */
+        post(&other, "topic");
+        struct listener *c = listen_to(&y, TOPIC("topic"));
+        TAP_OK(t, !listener_poll(c));
+        TAP_OK(t, listener_poll(a));
+
+        /* What this process posts does not come back by the page. */
+        (void)!listener_poll(b);
+        wakefile_post(y.file, bytes_str("ns"), bytes_str("topic"));
+        TAP_OK(t, !listener_poll(a) && !listener_poll(b) && !listener_poll(c));
+        listener_close(a);
+        listener_close(b);
+        listener_close(c);
+    }
+    party_close(&y);
+    party_close(&other);
+    place_close(&p);
+}
+
+static void too_many_topics_have_a_watcher(struct tap *t)
+{
+    struct place p;
+    struct party y, other;
+    struct bytes topics[PARK_WORDS_MAX + 1];
+    char names[PARK_WORDS_MAX + 1][24];
+    struct wake_topics wanted = { .ns = bytes_str("ns"), .topic = topics };
+    struct listener *l;
+
+    if (!place_open_way(t, &p, 0))
+        return;
+    for (int i = 0; i <= PARK_WORDS_MAX; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "topic-%d", i);
+        topics[i] = bytes_str(names[i]);
+    }
+    if (TAP_OK(t, party_open(&y, &p)) && TAP_OK(t, party_open(&other, &p))) {
+        int before = threads();
+        for (wanted.n = PARK_WORDS_MAX; wanted.n <= PARK_WORDS_MAX + 1; wanted.n++) {
+            TAP_EQ(t, wake_listen(y.hub, &wanted, &p.clock, NULL, &y.arena, &l, NULL),
+                   BELAY_OK);
+            TAP_EQ(t, threads(), before + (wanted.n > PARK_WORDS_MAX));
+            post(&other, names[wanted.n - 1]);
+            TAP_EQ(t, wait_for(&y, l), BELAY_OK);
+            listener_close(l);
+        }
+    }
+    party_close(&y);
+    party_close(&other);
+    place_close(&p);
+}
+
+static int listen_for_ever(struct place *p);
+
+static void a_killed_listener_costs_one_call(struct tap *t)
+{
+    struct place p;
+    struct party y;
+
+    if (!place_open_way(t, &p, 0))
+        return;
+    pid_t sleeper = spawn(&p, listen_for_ever);
+    TAP_OK(t, somebody_sleeps_on(&p, "topic"));
+    kill(sleeper, SIGKILL);
+    TAP_EQ(t, waitpid(sleeper, NULL, 0), sleeper);
+    pid_t poster = spawn(&p, post_one);
+    if (TAP_OK(t, party_open(&y, &p))) {
+        struct listener *l = listen_to(&y, TOPIC("topic"));
+        atomic_store(&p.shared->go, 1);
+        TAP_EQ(t, wait_for(&y, l), BELAY_OK); /* another one goes on */
+        reap(t, poster);
+        post(&y, "topic");
+        TAP_EQ(t, word_of(&p, BUCKETS_AT + bucket_of("topic")) & 1, 0);
+        listener_close(l);
+    }
+    party_close(&y);
     place_close(&p);
 }
 
@@ -563,14 +754,14 @@ static void what_cannot_be_opened_says_why(struct tap *t)
     if (!place_open(t, &p) || !TAP_EQ(t, wake_hub_open(&hub, NULL), BELAY_OK))
         return;
     (void)snprintf(path, sizeof(path), "%s/none/a.db", p.dir);
-    TAP_EQ(t, wakefile_open(&w, path, hub, &err), BELAY_UNAVAILABLE);
+    TAP_EQ(t, wakefile_open(&w, path, hub, WAKE_ON_BUCKETS, &err), BELAY_UNAVAILABLE);
     TAP_OK(t, strstr(err.message, "none/a.db-wake: no such folder"));
     TAP_EQ(t, symlink("elsewhere", p.wake), 0);
-    TAP_EQ(t, wakefile_open(&w, p.db, hub, &err), BELAY_UNAVAILABLE);
+    TAP_EQ(t, wakefile_open(&w, p.db, hub, WAKE_ON_BUCKETS, &err), BELAY_UNAVAILABLE);
     TAP_OK(t, strstr(err.message, "a.db-wake: is a symbolic link"));
     TAP_OK(t, !w);
     (void)unlink(p.wake);
-    TAP_EQ(t, wakefile_open(&w, p.db, hub, &err), BELAY_OK);
+    TAP_EQ(t, wakefile_open(&w, p.db, hub, WAKE_ON_BUCKETS, &err), BELAY_OK);
     TAP_EQ(t, stat(p.wake, &st), 0);
     TAP_EQ(t, st.st_mode & 07777, 0600);
     wakefile_close(w);
@@ -619,6 +810,12 @@ static const struct tap_case cases[] = {
     { "two processes answer each other", two_processes_answer_each_other },
     { "no wake-up is lost", no_wake_up_is_lost },
     { "own posts do not come back, others' always come", own_posts_do_not_come_back },
+    { "posts to others leave a listener asleep",
+      posts_to_others_leave_a_listener_asleep },
+    { "listeners of a process tell each other",
+      listeners_of_a_process_tell_each_other },
+    { "too many topics have a watcher", too_many_topics_have_a_watcher },
+    { "a killed listener costs one call", a_killed_listener_costs_one_call },
     { "nothing runs while nothing is posted", nothing_runs_while_nothing_is_posted },
     { "the watcher lives from the first listener to close",
       the_watcher_lives_from_the_first_listener_to_close },

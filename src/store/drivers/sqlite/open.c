@@ -440,7 +440,7 @@ static belay_rc open_files(struct sqlite_store *s, const char *path,
     if (!rc)
         rc = open_writer(s, err);
     if (!rc && s->path)
-        rc = wakefile_open(&s->wakefile, path, s->d.hub, err);
+        rc = wakefile_open(&s->wakefile, path, s->d.hub, WAKE_ON_BUCKETS, err);
     if (!rc && s->path)
         rc = walfile_attach(&s->walfile, s->writer->db, err);
     if (rc == BELAY_POISONED) { /* there is no handle yet that could be */

@@ -1,11 +1,21 @@
 /* Who does what in which order, so that no post is lost:
  *
- *     a post      adds to its bucket, then to the futex word, then looks for sleepers
+ *     a post      adds to its bucket, and if that had the sleepers' bit wakes them; then
+ *                 to the futex word, then looks for watchers
+ *     a listener  looks at its buckets, sets their bits, and sleeps only while they are
+ *                 still what it saw with the bit
  *     a watcher   reads the futex word, then the buckets, counts itself as a sleeper
- * and sleeps only while the futex word is still what it read
+ *                 and sleeps only while the futex word is still what it read
  *
  * A post that a watcher's look at the buckets missed has its futex word still ahead of
  * it, so the watcher does not sleep, or is counted before the post looks for sleepers.
+ * A listener's bit and the count are one word, so a post has either seen the bit or has
+ * changed what the listener would sleep on.  A post that wakes nobody takes the bit away,
+ * and wakes once more, for those who came in between: so it stays behind neither a
+ * listener that was killed nor a poster that was killed before it woke anybody.
+ *
+ * What a process has seen of a bucket is kept once for all its listeners: whoever finds
+ * it raised notes that, then wakes all of them, itself too, through the hub.
  *
  * Every process holds a shared lock on the file as long as it has it open.  Who gets it
  * exclusively while opening is alone and clears the page: sleepers that were killed are
@@ -38,9 +48,11 @@
 
 #define PAGE 4096
 #define MAGIC \
-    UINT32_C(0x424c5701) /* "BLW", version 1 of the layout and of the hash \
+    UINT32_C(0x424c5702) /* "BLW", version 2 of the layout and of the hash \
                           */
 #define N_BUCKETS 512    /* a multiple of the hub's, so that waking is short */
+#define SLEEPERS UINT32_C(1)
+#define ONE_POST UINT32_C(2)
 
 struct page {
     _Atomic uint32_t magic;
@@ -60,6 +72,7 @@ struct wakefile {
     int fd;
     struct page *page;
     struct wake_hub *hub;
+    struct wake_line line;
     pid_t opener; /* a child after fork has no watcher to stop */
 
     pthread_mutex_t start; /* one thread starts the watcher */
@@ -70,22 +83,82 @@ struct wakefile {
     _Atomic uint32_t seen[N_BUCKETS];
 };
 
-static void futex_wake_all(_Atomic uint32_t *word)
+static bool futex_wake_all(_Atomic uint32_t *word)
 {
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    return syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0) > 0;
+}
+
+static void wake_sleepers(_Atomic uint32_t *word)
+{
+    if (futex_wake_all(word))
+        return;
+    uint32_t is = atomic_load(word);
+    if ((is & SLEEPERS) != 0 &&
+        atomic_compare_exchange_strong(word, &is, is & ~SLEEPERS))
+        (void)futex_wake_all(word);
+}
+
+static uint32_t posts_of(struct wakefile *w, unsigned bucket)
+{
+    return atomic_load(&w->page->bucket[bucket]) & ~SLEEPERS;
+}
+
+/* Whether the bucket was raised since it was last seen; then its listeners here know. */
+static bool notice_one(struct wakefile *w, unsigned bucket)
+{
+    uint32_t now = posts_of(w, bucket);
+
+    if (now == atomic_load(&w->seen[bucket]))
+        return false;
+    atomic_store(&w->seen[bucket], now);
+    wake_post_bucket(w->hub, bucket, N_BUCKETS);
+    return true;
+}
+
+/* --- listeners that sleep on their buckets --- */
+
+static bool line_notice(void *arg, const unsigned *buckets, size_t n)
+{
+    bool was_any = false;
+
+    for (size_t i = 0; i < n; i++)
+        was_any = notice_one(arg, buckets[i]) || was_any;
+    return was_any;
+}
+
+/* What was posted until now, who begins to listen will see in the store. */
+static bool line_listen(void *arg, const unsigned *buckets, size_t n)
+{
+    if (n > PARK_WORDS_MAX)
+        return false;
+    (void)line_notice(arg, buckets, n);
+    return true;
+}
+
+static void line_sleep(void *arg, const unsigned *buckets, size_t n, struct parker *p,
+                       int64_t us)
+{
+    struct wakefile *w = arg;
+    struct park_word on[PARK_WORDS_MAX];
+
+    if (line_notice(w, buckets, n))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        _Atomic uint32_t *word = &w->page->bucket[buckets[i]];
+        uint32_t is = atomic_fetch_or(word, SLEEPERS) | SLEEPERS;
+        if ((is & ~SLEEPERS) != atomic_load(&w->seen[buckets[i]]))
+            return; /* raised meanwhile */
+        on[i] = (struct park_word){ word, is };
+    }
+    parker_nap(p, on, n, us);
 }
 
 /* --- the watcher --- */
 
 static void look(struct wakefile *w)
 {
-    for (unsigned i = 0; i < N_BUCKETS; i++) {
-        uint32_t now = atomic_load(&w->page->bucket[i]);
-        if (now == atomic_load(&w->seen[i]))
-            continue;
-        atomic_store(&w->seen[i], now);
-        wake_post_bucket(w->hub, i, N_BUCKETS);
-    }
+    for (unsigned i = 0; i < N_BUCKETS; i++)
+        (void)notice_one(w, i);
 }
 
 static void *watch(void *arg)
@@ -119,7 +192,7 @@ static void on_listen(void *arg)
     pthread_mutex_lock(&w->start);
     if (!atomic_load(&w->watching)) {
         for (unsigned i = 0; i < N_BUCKETS; i++)
-            atomic_store(&w->seen[i], atomic_load(&w->page->bucket[i]));
+            (void)notice_one(w, i);
         atomic_store(&w->watching, thread_start(&w->watcher, watch, w));
     }
     pthread_mutex_unlock(&w->start);
@@ -138,18 +211,20 @@ void wakefile_post(struct wakefile *w, struct bytes ns, struct bytes topic)
 {
     struct page *page = w->page;
     unsigned i = wake_bucket(ns, topic, N_BUCKETS);
-    uint32_t before = atomic_fetch_add(&page->bucket[i], 1);
+    uint32_t before = atomic_fetch_add(&page->bucket[i], ONE_POST);
 
-    /* Our listeners were woken by the hub.  If the watcher has seen everything before
-     * this very post, it has now seen this one too; if not, it will look, for the sake
-     * of others' posts before it.  Only our own is ever skipped. */
-    uint32_t expected = before;
-    atomic_compare_exchange_strong(&w->seen[i], &expected, before + 1);
+    /* Our listeners were woken by the hub.  If we had seen everything before this very
+     * post, we have now seen this one too; if not, it will be noticed, for the sake of
+     * others' posts before it.  Only our own is ever skipped. */
+    uint32_t expected = before & ~SLEEPERS;
+    atomic_compare_exchange_strong(&w->seen[i], &expected, expected + ONE_POST);
 
+    if ((before & SLEEPERS) != 0)
+        wake_sleepers(&page->bucket[i]);
     atomic_fetch_add(&page->posts, 1);
     uint32_t naps = atomic_load(&w->naps);
     if (atomic_load(&page->sleepers) != 0 && !only_we_sleep(w, naps))
-        futex_wake_all(&page->posts);
+        (void)futex_wake_all(&page->posts);
 }
 
 struct sync_marks *wakefile_marks(struct wakefile *w)
@@ -204,7 +279,7 @@ static void release(struct wakefile *w)
 }
 
 belay_rc wakefile_open(struct wakefile **out, const char *database_path,
-                       struct wake_hub *hub, struct belay_error *err)
+                       struct wake_hub *hub, enum wake_way way, struct belay_error *err)
 {
     int fd;
     belay_rc rc = beside_open(&fd, database_path, "-wake", "wake-up file", err);
@@ -226,7 +301,16 @@ belay_rc wakefile_open(struct wakefile **out, const char *database_path,
         return err_set(err, BELAY_UNAVAILABLE, "wake-up file %s-wake: %s",
                        database_path, text ? text : "unknown error");
     }
+    for (unsigned i = 0; i < N_BUCKETS; i++)
+        atomic_store(&w->seen[i], posts_of(w, i));
+    w->line = (struct wake_line){ .n_buckets = N_BUCKETS,
+                                  .arg = w,
+                                  .listen = line_listen,
+                                  .notice = line_notice,
+                                  .sleep = line_sleep };
     wake_hub_on_listen(hub, on_listen, w);
+    if (way == WAKE_ON_BUCKETS && park_words_work())
+        wake_hub_set_line(hub, &w->line);
     *out = w;
     return BELAY_OK;
 }
@@ -237,11 +321,12 @@ void wakefile_close(struct wakefile *w)
         return;
     if (w->opener == getpid()) {
         wake_hub_on_listen(w->hub, NULL, NULL);
+        wake_hub_set_line(w->hub, NULL);
         if (atomic_load(&w->watching)) {
             atomic_store(&w->stop, true);
             /* The others' watchers wake once more than they had to. */
             atomic_fetch_add(&w->page->posts, 1);
-            futex_wake_all(&w->page->posts);
+            (void)futex_wake_all(&w->page->posts);
             pthread_join(w->watcher, NULL);
         }
     }
