@@ -93,7 +93,8 @@ static double run_limit(struct scene *s, unsigned n)
 static bool prepare(struct scene *s)
 {
     struct belay_fleet_options o = { .size = sizeof(o) };
-    struct belay_cache_options co = { .size = sizeof(co) };
+    /* Room enough that no set of entries overflows. */
+    struct belay_cache_options co = { .size = sizeof(co), .entries = 16 * 1024 };
     struct belay_error err;
     uint8_t value[LEN] = { 1 };
     char name[32];

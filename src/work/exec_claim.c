@@ -44,7 +44,8 @@ static bool is_readable(struct txn *t, const struct hit *hit)
            exec_policy_read(t, hit->rows[1], &policy) == BELAY_OK;
 }
 
-/* What is due, with its rows.  Most often nothing is: a claim asks no more than that. */
+/* What is due, with its rows as this body has left them: what is completed along with the
+ * claim is due no more.  Most often nothing is: a claim asks no more than that. */
 static belay_rc load_due(struct txn *t, struct claiming *c, struct hits *io)
 {
     struct scan scans[CLAIM_SCANS];
@@ -69,17 +70,12 @@ static belay_rc see_to_due(struct txn *t, struct claiming *c, struct hits *due,
 
     for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
         const struct hit *hit = &due->hit[i];
-        struct value key = value_text(hit->member);
-        const struct row *row = NULL;
         /* `check` tells of what cannot be read; the others do not wait for it. */
         if (!is_readable(t, hit))
             continue;
         seen++;
-        /* Read again: what is completed along with the claim was due, too. */
-        rc = txn_get(t, &row_execution, &key, &row);
-        if (rc == BELAY_OK && row)
-            rc = exec_due(t, c->site, row, hit->rows[1], c->now_ms, c->random + i,
-                          events, &count);
+        rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random + i,
+                      events, &count);
     }
     c->moved = seen > 0;
     c->more = seen > 0 && due->n == DUE_PAGE;

@@ -143,8 +143,8 @@ static belay_rc do_counter(struct machine *m, struct txn *t, const struct op *op
                    &m->sums[i]);
 }
 
-/* What a body knows about a member's rank: from a scan, most of the time. */
-static int64_t believed_rank(struct txn *t, const struct op *op)
+/* Where a member stands, if a scan shows it. */
+static bool find_rank(struct txn *t, const struct op *op, int64_t *out)
 {
     struct bytes index = id_of(op->other);
     struct scan scan = { .indexes = &index,
@@ -154,23 +154,37 @@ static int64_t believed_rank(struct txn *t, const struct op *op)
                          .limit = 20 };
     struct hits hits = { .n = 0 };
 
-    if ((op->flags & 7) != 0 && txn_scan(t, &scan, &hits))
-        return 0;
+    if (txn_scan(t, &scan, &hits))
+        return false;
     for (size_t i = 0; i < hits.n; i++) {
-        if (bytes_eq(hits.hit[i].member, id_of(op->id)))
-            return hits.hit[i].rank;
+        if (bytes_eq(hits.hit[i].member, id_of(op->id))) {
+            *out = hits.hit[i].rank;
+            return true;
+        }
     }
-    return op->number;
+    return false;
+}
+
+/* What a body knows about a member's rank: from a scan, most of the time. */
+static int64_t believed_rank(struct txn *t, const struct op *op)
+{
+    int64_t rank;
+
+    return (op->flags & 7) != 0 && find_rank(t, op, &rank) ? rank : op->number;
 }
 
 static belay_rc do_rank(struct txn *t, const struct op *op)
 {
     struct bytes index = id_of(op->other), member = id_of(op->id);
-    int64_t rank = (int64_t)op->number / 2;
+    int64_t rank = (int64_t)op->number / 2, old;
 
-    if (op->kind == OP_RANK_ADD)
+    if (op->kind == OP_RANK_ADD) {
+        /* Where it stands already, since not all drivers see another place. */
+        if (find_rank(t, op, &old))
+            rank = old;
         return txn_rank_add(t, index, rank, member);
-    int64_t old = believed_rank(t, op);
+    }
+    old = believed_rank(t, op);
     return op->kind == OP_RANK_MOVE ? txn_rank_move(t, index, old, rank, member)
                                     : txn_rank_remove(t, index, old, member);
 }

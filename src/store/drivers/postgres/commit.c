@@ -46,6 +46,8 @@ static belay_rc fill(struct commit *c, bool in_txn, struct belay_error *err)
     return c->pipe.no_memory ? err_no_memory(err, "a commit") : BELAY_OK;
 }
 
+#define UNIQUE_VIOLATION "23505"
+
 /* What a statement complains about, sorted. */
 enum complaint { CONFLICT, REFUSED, OTHER };
 
@@ -61,7 +63,7 @@ static enum complaint complaint_of(const struct pg_call *c)
     }
     if (strcmp(state, PG_STATE_REFUSED) == 0)
         return REFUSED;
-    if (strcmp(state, "23505") != 0) /* unique violation */
+    if (strcmp(state, UNIQUE_VIOLATION) != 0)
         return OTHER;
     const char *name = PQresultErrorField(c->result, PG_DIAG_CONSTRAINT_NAME);
     bool shape = name && (strcmp(name, "belay_rank_place") == 0 ||
@@ -120,7 +122,10 @@ static belay_rc conclude(struct commit *c, struct pg_conn *conn,
     case CONFLICT:
         c->result->conflict = true;
         c->result->failed_guard = failed_guard(c, failed);
-        return BELAY_OK;
+        return strcmp(pg_state(failed), UNIQUE_VIOLATION) == 0
+                   ? pg_which_was_there(c->s, conn, c->plan, c->result, c->pipe.arena,
+                                        err)
+                   : BELAY_OK;
     case REFUSED:
         return pg_why_refused(c->s, conn, c->plan, c->result, c->pipe.arena, err);
     case OTHER:

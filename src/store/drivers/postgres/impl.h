@@ -357,6 +357,12 @@ MUST_USE belay_rc pg_commit_together(struct pg_store *s, struct pg_attempt *at,
                                      struct plan_result *result,
                                      struct belay_error *err);
 
+/* A row that was to be inserted is there, and the server does not say which of its type: the
+ * first one is the guard that failed, if that can be found out. */
+MUST_USE belay_rc pg_which_was_there(struct pg_store *s, struct pg_conn *conn,
+                                     const struct plan *plan,
+                                     struct plan_result *result, struct belay_arena *a,
+                                     struct belay_error *err);
 /* Why the plan was refused, or BELAY_OK and a conflict when there is no reason any
  * more. */
 MUST_USE belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *c,

@@ -166,6 +166,25 @@ belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
     return rc;
 }
 
+belay_rc pg_which_was_there(struct pg_store *s, struct pg_conn *conn,
+                            const struct plan *plan, struct plan_result *result,
+                            struct belay_arena *a, struct belay_error *err)
+{
+    const struct plan_result said = *result;
+    const struct look l = { s, conn, plan, result, a };
+    belay_rc rc = BELAY_OK;
+
+    result->conflict = false;
+    for (size_t i = 0; i < plan->n_guards && !rc && !result->conflict; i++) {
+        if (plan->guards[i].ver == 0 &&
+            plan->guards[i].ref.type == plan->guards[said.failed_guard].ref.type)
+            rc = look_guard(&l, i, err);
+    }
+    if (rc || !result->conflict)
+        *result = said; /* whatever it was, it is a conflict */
+    return BELAY_OK;
+}
+
 belay_rc pg_confirm(struct driver *d, const struct plan *plan,
                     struct plan_result *result, struct belay_arena *a,
                     struct belay_error *err)

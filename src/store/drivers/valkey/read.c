@@ -342,7 +342,8 @@ belay_rc vk_read(struct driver *d, void *attempt, struct read *reads, size_t n,
                         .reads = reads,
                         .n_reads = n,
                         .scans_at = find_scans(reads, n) };
-    const struct vk_reply no_answer = { .kind = VK_NIL }, *answers = &no_answer;
+    const struct vk_reply none[2] = { { .kind = VK_NIL }, { .kind = VK_NIL } };
+    const struct vk_reply *answers = none; /* two at most are looked at */
     belay_rc rc = BELAY_OK;
     size_t want = 0;
 
