@@ -250,11 +250,6 @@ belay_rc vk_call(struct vk_store *s, struct bytes ns, struct vk_request *r,
     return rc;
 }
 
-void vk_post(struct vk_store *s, struct bytes ns, struct vk_request *r)
-{
-    vk_post_tagged(s, ns, r, 0);
-}
-
 void vk_post_tagged(struct vk_store *s, struct bytes ns, const struct vk_request *r,
                     unsigned tag)
 {

@@ -98,9 +98,6 @@ MUST_USE belay_rc vk_call(struct vk_store *s, struct bytes ns, struct vk_request
                           enum vk_again again, struct vk_reply *replies,
                           enum vk_reached *reached, struct belay_error *err);
 
-/* Sends commands whose answers nobody needs, if there is a connection: a hint. */
-void vk_post(struct vk_store *s, struct bytes ns, struct vk_request *r);
-
 /* An error answer as one of Belay's: OOM -> unavailable reason memory, NOAUTH, NOPERM ->
  * denied, READONLY -> unavailable reason replica, MISCONF -> unavailable reason disk,
  * BUSY -> unavailable reason busy; anything else -> corrupt with the server's words.  None

@@ -198,7 +198,8 @@ MUST_USE belay_rc vk_set_slots(struct vk_store *s, int64_t first, int64_t last,
 
 /* --- call.c --- */
 
-/* vk_post, not if one with the same tag still waits to be sent. */
+/* Sends it some time soon, whatever comes of it; not if one with the same tag still waits to be
+ * sent. */
 void vk_post_tagged(struct vk_store *s, struct bytes ns, const struct vk_request *r,
                     unsigned tag);
 

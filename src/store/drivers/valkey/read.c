@@ -377,25 +377,36 @@ belay_rc vk_begin(struct driver *d, void *attempt, struct bytes ns,
 }
 
 /* What is still held is given back.  What has lapsed may be somebody else's by now. */
-void vk_end(struct driver *d, void *attempt)
+/* Lets go of what the attempt holds.  Answered before anything else is asked: whoever claims
+ * again at once would find nothing but his own holds. */
+static void release(struct vk_store *s, struct vk_attempt *at)
 {
-    struct vk_store *s = (struct vk_store *)d;
-    struct vk_attempt *at = attempt;
     struct vk_layout keys;
     struct vk_request r;
+    enum vk_reached reached;
+    size_t n = 0;
 
-    if (at->holds && vk_mono_us() < at->held_until_us) {
-        vk_layout_init(&keys, s, at->ns, &at->arena);
-        vk_request_init(&r, &at->arena);
-        for (const struct vk_hold *h = at->holds; h; h = h->next) {
-            vk_command(&r, 2 + h->n, "ZREM");
-            vk_arg(&r, vk_key(&keys, VK_HELD, h->index));
-            for (size_t i = 0; i < h->n; i++)
-                vk_arg(&r, h->members[i]);
-        }
-        if (!r.no_memory && !keys.no_memory)
-            vk_post(s, at->ns, &r);
+    vk_layout_init(&keys, s, at->ns, &at->arena);
+    vk_request_init(&r, &at->arena);
+    for (const struct vk_hold *h = at->holds; h; h = h->next, n++) {
+        vk_command(&r, 2 + h->n, "ZREM");
+        vk_arg(&r, vk_key(&keys, VK_HELD, h->index));
+        for (size_t i = 0; i < h->n; i++)
+            vk_arg(&r, h->members[i]);
     }
+    struct vk_reply *replies = arena_zalloc(&at->arena, n, sizeof(*replies));
+    if (!replies || r.no_memory || keys.no_memory)
+        return;
+    belay_rc rc = vk_call(s, at->ns, &r, VK_AGAIN, replies, &reached, NULL);
+    (void)rc; /* they lapse */
+}
+
+void vk_end(struct driver *d, void *attempt)
+{
+    struct vk_attempt *at = attempt;
+
+    if (at->holds && vk_mono_us() < at->held_until_us)
+        release((struct vk_store *)d, at);
     at->holds = NULL;
     arena_release(&at->arena);
 }
