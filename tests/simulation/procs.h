@@ -24,6 +24,7 @@
 #ifndef SIMULATION_PROCS_H
 #define SIMULATION_PROCS_H
 
+#include "hosts.h"
 #include "sim.h"
 #include "work/execution.h"
 #include "work/process.h"
@@ -193,6 +194,7 @@ struct pcall {
     bool replayed;
     unsigned cancelled, preserved; /* bits */
     int64_t revoked;
+    struct mourning mourning; /* who was said to be dead */
 };
 
 /* What the rules say. */
