@@ -325,6 +325,31 @@ static unsigned choose_kinds(struct sim *s)
     return total;
 }
 
+/* Where hosts know of each other, processes die and others look for what they held.
+ * Returns how much weight that adds. */
+static unsigned add_deaths(struct sim *s)
+{
+    struct swarm *w = &s->swarm;
+    uint32_t often = faults[SIM_RESTART].extreme;
+    unsigned more = 0;
+
+    if (s->setup->execs) {
+        w->weight[OP_XTIMERS] += 6;
+        return 6;
+    }
+    if (s->setup->procs) {
+        w->weight[OP_PLEASE] += 4;
+        more += 4;
+    }
+    if (w->weight[OP_ENQUEUE] > 0) {
+        w->weight[OP_CLAIM] += 4;
+        more += 4;
+    }
+    if (is_work(s->setup) && ((s->setup->faults >> SIM_RESTART) & 1))
+        w->rate[SIM_RESTART] = often;
+    return more;
+}
+
 void swarm_make(struct sim *s)
 {
     static const unsigned sticky[] = { 0, 30, 60, 90 };
@@ -351,11 +376,8 @@ void swarm_make(struct sim *s)
     if (total == 0)
         total = w->weight[kinds_of(s->setup).usual] = 1;
     choose_faults(s);
-    /* Where hosts know of each other they look often. */
-    if (s->setup->execs && w->oracle != ORACLE_NONE) {
-        w->weight[OP_XTIMERS] += 6;
-        total += 6;
-    }
+    if (w->oracle != ORACLE_NONE)
+        total += add_deaths(s);
     write_programs(s, total);
 }
 
