@@ -290,12 +290,10 @@ static const char *claim_change(struct nouns *w, const struct ncall *c, int64_t 
 
 static const char *renew_change(struct nouns *w, struct ncall *c, int64_t now_ms)
 {
-    if (c->n_at == 0)
-        return NULL;
+    if (c->n_at == 0 || early_stale(w, c->claim))
+        return c->n_at == 0 ? NULL : early_stale(w, c->claim);
     if (!holds_all(w->old, c->claim) || !is_listed(w, c, c->claim))
         return "L4: a claim that does not hold was renewed";
-    if (early_stale(w, c->claim))
-        return early_stale(w, c->claim);
     for (size_t i = 0; i < c->n_at; i++) {
         const struct nbatch *o = batch_at(w->old, c->session, c->at[i]);
         const struct nbatch *n = batch_at(w->cur, c->session, c->at[i]);

@@ -325,28 +325,19 @@ static unsigned choose_kinds(struct sim *s)
     return total;
 }
 
-/* Where hosts know of each other, processes die and others look for what they held.
- * Returns how much weight that adds. */
+/* Where hosts know of each other, processes die, and others look: with how much weight. */
 static unsigned add_deaths(struct sim *s)
 {
+    const struct setup *u = s->setup;
     struct swarm *w = &s->swarm;
-    uint32_t often = faults[SIM_RESTART].extreme;
-    unsigned more = 0;
+    enum op_kind look = u->execs ? OP_XTIMERS : u->procs ? OP_PLEASE : OP_CLAIM;
+    unsigned more = u->execs ? 6 : 4;
 
-    if (s->setup->execs) {
-        w->weight[OP_XTIMERS] += 6;
-        return 6;
-    }
-    if (s->setup->procs) {
-        w->weight[OP_PLEASE] += 4;
-        more += 4;
-    }
-    if (w->weight[OP_ENQUEUE] > 0) {
-        w->weight[OP_CLAIM] += 4;
-        more += 4;
-    }
-    if (is_work(s->setup) && ((s->setup->faults >> SIM_RESTART) & 1))
-        w->rate[SIM_RESTART] = often;
+    if ((u->nouns || u->procs) && ((u->faults >> SIM_RESTART) & 1))
+        w->rate[SIM_RESTART] = faults[SIM_RESTART].extreme;
+    if (!is_work(u) || (u->nouns && w->weight[OP_ENQUEUE] == 0))
+        return 0;
+    w->weight[look] += more;
     return more;
 }
 
