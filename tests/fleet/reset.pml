@@ -20,8 +20,8 @@
  *   F  when the epoch rises the log is empty of everything before the reset, and stays so
  *   G  who is granted a subject has it at that moment
  *   L  with one reset, the log from its floor on, replayed, shows nobody but the owner (a
- *      closed id stays so); with more, a claimer that is killed after two resets went by may
- *      leave a CLAIM whose end the second one has taken out
+ *      closed id stays so); with two at once, the second may take out an end that the first
+ *      has written before the late CLAIM it belongs to
  *
  * With -DMUTANT_x a rule is taken out, and the model must say so (test_model.sh).
  */
@@ -156,7 +156,10 @@ done:
 
 inline release()
 {
-    append(END(gen(mine)), x);
+    if
+    :: O == mine -> append(END(gen(mine)), x)
+    :: O != mine
+    fi;
     d_step {
         if
         :: O == mine -> freed(mine)
