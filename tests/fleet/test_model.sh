@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The words of the contest, in every order of their steps (contest.pml), by spin; and the
-# same with one rule of the protocol taken out at a time, which spin must then object to.
+# The words of the contest, in every order of their steps (contest.pml), and a reset among
+# claims (reset.pml), by spin; and the same with one rule of the protocol taken out at a time,
+# which spin must then object to.
 #
 # BELAY_MODEL=long checks larger bounds (minutes, 4 GB).
 # shellcheck disable=SC2317 # the cases are called by name
@@ -8,6 +9,8 @@ set -euo pipefail
 root=$BELAY_SOURCE_ROOT
 # shellcheck source=tests/tools/tap.sh
 . "$root/tests/tools/tap.sh"
+
+model=contest # or reset
 
 # search NAME LEVEL SPIN_OPTION...: in a directory of its own; what pan says is in NAME/said.
 search() {
@@ -19,7 +22,7 @@ search() {
     else
         flags+=' -DSAFETY -DNOFAIR'
     fi
-    spin "${@:3}" -a "$root/tests/fleet/contest.pml" >said
+    spin "${@:3}" -a "$root/tests/fleet/$model.pml" >said
     # shellcheck disable=SC2086 # a list of flags
     gcc -w $flags -DCOLLAPSE -DMEMLIM=6000 -o pan pan.c
     ./pan -m1000000 -w22 "${fairness[@]}" >said 2>&1
@@ -101,5 +104,25 @@ two='-DN=2 -DOPS=3'
         breaks SWEEP_TRUSTS_NUMBER $two -DSWEEPS -DTICKS=0
     check 'seen: a slot is given away before it is swept' \
         breaks REUSE_BEFORE_SWEEP $two -DTICKS=0
+
+    model=reset
+    check 'a reset among claims and a death: who holds when it is over is in the log' \
+        holds reset -DN=2 -DOPS=2 -DKILLS=1
+    check 'two resets at once: the floor of the log never falls' \
+        holds resets -DN=1 -DOPS=1 -DKILLS=0
+    if [[ ${BELAY_MODEL-} == long ]]; then
+        check 'long: a reset among claims, three operations' holds long6 -DN=2 -DOPS=3 -DKILLS=1
+        check 'long: two resets, a claim, a release and a death' \
+            holds long7 -DN=1 -DOPS=2 -DKILLS=1
+    fi
+    check 'seen: a reset frees before it empties the log' breaks FREE_FIRST -DOPS=2 -DKILLS=0
+    check 'seen: a reset does not raise the floor' breaks FLOOR_KEPT -DOPS=2 -DKILLS=0
+    check 'seen: a reset that was slow sets the floor back' \
+        breaks FLOOR_STORED -DN=1 -DOPS=1 -DKILLS=0
+    check 'seen: the epoch rises before the floor' breaks EPOCH_FIRST -DOPS=2 -DKILLS=0
+    check 'seen: a reset takes a subject and does not say so' \
+        breaks FREED_SILENTLY -DOPS=2 -DKILLS=0
+    check 'seen: a claim that a reset has taken is granted' \
+        breaks GRANT_UNSEEN -DOPS=2 -DKILLS=0
 }
 finish

@@ -15,7 +15,7 @@
  *   execs_order.c    whose turn it is
  *   execs_call.c     beginning and end of a call
  *   execs_handles.c  handles: whether they hold, forged ones, a memory of them
- *   execs_host.c     who is dead, as the host of a process says
+ *   execs_host.c     what is lost because its holder is said to be dead (hosts.h)
  *   execs_submit.c, execs_work.c, execs_ends.c, execs_more.c   what actors do
  *   execs_end.c      what must be true when everything is quiet
  *
@@ -31,6 +31,7 @@
 #define SIMULATION_EXECS_H
 
 #include "execs_state.h"
+#include "hosts.h"
 
 /* --- calls --- */
 
@@ -106,13 +107,6 @@ struct xhandle {
     int64_t attempt, fence, lease_ms;
 };
 
-/* A process as its host knows it. */
-struct xhost {
-    struct host host; /* first */
-    struct sim *sim;
-    char member[24];
-};
-
 /* What a claim got, as the commit shows it. */
 struct xgranted {
     uint64_t execution, token, lease;
@@ -151,11 +145,8 @@ struct xcall {
     struct xgranted granted[X_ROWS];
     size_t n_granted;
     int64_t steps[XS_STEPS];
-    int64_t keys; /* that were removed */
-    struct host *host;
-    uint64_t mourned[X_MOURNED];    /* members that were said to be dead, and ... */
-    uint64_t mourned_no[X_MOURNED]; /* ... after which commit */
-    size_t n_mourned;
+    int64_t keys;             /* that were removed */
+    struct mourning mourning; /* who was said to be dead */
 };
 
 /* An execution that was once there. */
@@ -194,7 +185,6 @@ struct execs {
     size_t n_events;
     int64_t picked_us;    /* when somebody who picks has died: what it held is hidden */
     uint64_t picked_step; /* when somebody who picks has ended */
-    struct xhost host[FRONTS_MAX]; /* of each front */
     char grant[16][48];
     unsigned grant_worker[16];
     size_t n_grants;
@@ -264,8 +254,6 @@ int64_t xlost_at(const struct xrow *r);
 
 /* --- execs_host.c --- */
 
-/* The host of a front; NULL: this seed has none. */
-struct host *xhost(struct sim *s, const struct front *f);
 const char *xmourning(const struct xtry *t);
 void xdo_mourn(struct actor *a);
 

@@ -42,9 +42,9 @@ void execs_close(struct sim *s)
 void xcomplain(struct execs *w, const char *complaint)
 {
     static const char *const rules[] = {
-        "L1", "L2",  "L3", "L4",     "L5",   "L6",     "L7",    "L8",
-        "L9", "L12", "W1", "W2",     "W3",   "W4",     "W5",    "W6",
-        "H2", "V1",  "E4", "frames", "keys", "events", "model",
+        "L1", "L2",  "L3", "L4", "L5",     "L6",   "L7",     "L8",
+        "L9", "L12", "W1", "W2", "W3",     "W4",   "W5",     "W6",
+        "H1", "H2",  "V1", "E4", "frames", "keys", "events", "model",
     };
 
     if (!complaint)
@@ -151,7 +151,7 @@ const struct exec_site *xsite(struct actor *a, struct exec_site *out)
     if (rc && !co->dead && rc != BELAY_UNAVAILABLE)
         violation(a->sim, "answer", "opening a space: %s", err.message);
     out->lanes = co->front->lanes;
-    out->host = xhost(a->sim, co->front);
+    out->host = hosts_of(a->sim, co->front);
     return rc || co->dead ? NULL : out;
 }
 
@@ -164,7 +164,8 @@ struct xcall *xcall_begin(struct actor *a, enum xcall_kind kind)
                          .actor = a,
                          .begun_step = a->sim->step,
                          .begun_us = a->sim->mono_us,
-                         .run_no = w->no };
+                         .run_no = w->no,
+                         .mourning = mourning_begin(a->sim) };
     a->exec = c;
     trace(a->sim, kinds[kind], a->id, w->no);
     return c;

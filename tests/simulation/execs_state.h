@@ -21,7 +21,6 @@
 #define X_HANDLES 512
 #define X_ENDS 1024
 #define X_ITEMS 4
-#define X_MOURNED 64
 #define X_TAGS 2
 #define X_GRACE_MS 1000
 

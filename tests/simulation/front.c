@@ -308,6 +308,8 @@ static belay_rc front_begin(struct driver *d, void *attempt, struct bytes ns,
         own->began = a->exec->run_no = f->sim->execs->no;
     if (a && a->proc)
         a->proc->run_no = f->sim->procs->no;
+    if (a)
+        mourning_run(a);
     return driver_begin(f->sim->memory, inner(attempt), ns, err);
 }
 

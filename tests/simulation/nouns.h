@@ -9,6 +9,7 @@
  *   nouns_rules.c    what a commit of a call may do to an inbox
  *   nouns_change.c   and to sessions, blobs and pins
  *   nouns_call.c     beginning and end of a call, and its answer
+ *   nouns_dead.c     what the dead held, as far as somebody says that they are
  *   nouns_claims.c   claims: whether they are current, forged ones, a memory of them
  *   nouns_inbox.c, nouns_work.c, nouns_session.c, nouns_blob.c   what actors do
  *   nouns_end.c      what must be true when everything is quiet
@@ -23,6 +24,7 @@
 #ifndef SIMULATION_NOUNS_H
 #define SIMULATION_NOUNS_H
 
+#include "hosts.h"
 #include "sim.h"
 #include "work/checkpoint.h"
 #include "work/gc.h"
@@ -44,6 +46,7 @@
 
 struct nlease {
     uint64_t claim, owner, token, id;
+    struct sim_member who; /* the process that claimed it */
     int64_t size, fence, claimed_ms, expires_ms;
 };
 
@@ -181,7 +184,8 @@ struct ncall {
     unsigned lost;
     unsigned changed; /* commits that changed something */
     unsigned grants;
-    int64_t collected; /* blobs */
+    struct mourning mourning; /* who was said to be dead */
+    int64_t collected;        /* blobs */
     bool returned;
     belay_rc rc;
     /* What its commit did: batches in order, and a lease they got or kept. */
@@ -195,7 +199,7 @@ struct nseen {
     uint64_t session, id, source, payload;
     int64_t seq, fence; /* of its last grant */
     const char *gone;   /* how it went; NULL: it is there */
-    uint64_t added_no, gone_no;
+    uint64_t added_no, gone_no, granted_no;
 };
 
 /* Bytes that were looked at: whether they have that name, and what they name. */
@@ -217,6 +221,8 @@ struct nouns {
     size_t n_seen;
     const struct belay_claim *claim[N_CLAIMS];
     size_t n_claims;
+    uint64_t taken[N_CLAIMS]; /* leases somebody else was granted before their end */
+    size_t n_taken;
     struct nturn turn[N_TURNS];
     size_t n_turns;
     struct nbytes bytes[N_BLOBS * 2];
@@ -263,11 +269,29 @@ bool inbox_changes(struct nouns *w, struct ncall *c, int64_t now_ms);
 bool other_changes(struct nouns *w, struct ncall *c);
 /* And whether the batches it changed are those it is about, all of them. */
 const char *call_changes(struct nouns *w, struct ncall *c, int64_t now_ms);
-/* Which batches a claim gets in that state, in order; returns how many. */
+/* Which batches a claim gets in that state, in order; returns how many.  Where `early` is
+ * given, with those that the commit in hand has made ready before their time. */
 size_t expected_claim(const struct nstate *st, const struct ncall *c, int64_t now_ms,
-                      const struct nbatch *out[N_CLAIM_MAX]);
+                      const struct nouns *early, const struct nbatch *out[N_CLAIM_MAX]);
 bool is_live(const struct nbatch *b, int64_t now_ms);
 struct nseen *seen_at(struct nouns *w, uint64_t session, int64_t seq);
+
+/* --- nouns_dead.c --- */
+
+/* Why a batch whose time has not come may not be made ready, or granted, by the call; NULL:
+ * it may, since somebody said that its holder is dead. */
+const char *early_fault(struct nouns *w, const struct ncall *c, const struct nbatch *o,
+                        int64_t now_ms);
+/* Notes that its lease was granted to somebody else before it ended. */
+void early_note(struct nouns *w, const struct nbatch *o);
+/* Why a change by that claim is none that may be: others have a part of it. */
+const char *early_stale(const struct nouns *w, const struct belay_claim *claim);
+/* Whether the commit has made it ready, or granted it, before its time. */
+bool is_early(const struct nouns *w, const struct nbatch *o, int64_t now_ms);
+/* Who holds batches of the session and was said to be dead in vain. */
+const char *early_missed(const struct nouns *w, const struct ncall *c);
+/* All or nothing of what one process holds. */
+const char *early_half(const struct nouns *w, const struct ncall *c, int64_t now_ms);
 
 /* --- nouns_claims.c --- */
 

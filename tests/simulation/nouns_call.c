@@ -23,7 +23,8 @@ void nouns_open(struct sim *s)
     state_clear(w->cur);
     w->no = w->spoiled = w->spoiled_session = w->spoiled_no = 0;
     w->latest_ms = 0;
-    w->n_calls = w->n_seen = w->n_claims = w->n_turns = w->n_bytes = w->n_since = 0;
+    w->n_calls = w->n_seen = w->n_claims = w->n_taken = w->n_turns = w->n_bytes =
+        w->n_since = 0;
     for (size_t i = 0; i < COUNT_OF(w->generation); i++)
         w->generation[i] = 0;
     arena_init(&w->arena);
@@ -40,9 +41,9 @@ void nouns_close(struct sim *s)
 void noun_complain(struct nouns *w, const char *complaint)
 {
     static const char *const rules[] = {
-        "L1", "L2", "L3", "L4", "L5", "L6", "L8",    "L9",     "L11", "L12",
-        "Q1", "Q2", "Q4", "Q5", "S1", "S2", "S3",    "S4",     "S5",  "S6",
-        "S7", "N1", "N2", "N3", "N4", "E4", "model", "answer",
+        "L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8",    "L9",     "L11", "L12",
+        "H1", "H2", "Q1", "Q2", "Q4", "Q5", "S1", "S2",    "S3",     "S4",  "S5",
+        "S6", "S7", "N1", "N2", "N3", "N4", "E4", "model", "answer",
     };
 
     if (!complaint)
@@ -148,7 +149,8 @@ struct ncall *call_begin(struct actor *a, enum ncall_kind kind, const char *sess
                          .actor = a,
                          .session = str_of(session),
                          .first_no = w->no,
-                         .run_no = w->no };
+                         .run_no = w->no,
+                         .mourning = mourning_begin(a->sim) };
     a->noun = c;
     trace(a->sim, kinds[kind], a->id, w->no);
     return c;

@@ -37,6 +37,8 @@ static const char *claim_fault_of(const struct nstate *st, const struct nbatch *
         if (o->session != b->session || o->lease.claim != b->lease.claim ||
             o->lease.token != b->lease.token || o->lease.owner != b->lease.owner ||
             o->lease.size != b->lease.size ||
+            o->lease.who.member != b->lease.who.member ||
+            o->lease.who.boot != b->lease.who.boot ||
             o->lease.claimed_ms != b->lease.claimed_ms ||
             o->lease.expires_ms != b->lease.expires_ms)
             return "Q5: batches of one claim carry different leases";

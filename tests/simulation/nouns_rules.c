@@ -16,19 +16,21 @@ static bool is_eligible(const struct nbatch *b, int64_t now_ms)
 }
 
 /* Batches stand in the order of their sequences.  Those that are not eligible are as if
- * they were not there; the first one that does not fit ends the group. */
+ * they were not there; the first one that does not fit ends the group.  `early`, which may
+ * be NULL, knows which ones are eligible before their time. */
 static size_t take_prefix(const struct nstate *st, const struct ncall *c,
-                          int64_t now_ms, size_t max,
+                          int64_t now_ms, const struct nouns *early,
                           const struct nbatch *out[N_CLAIM_MAX])
 {
-    const uint64_t join = str_of("join"), early = str_of("earliest_safe_boundary");
-    size_t n = 0;
+    const uint64_t join = str_of("join"), soon = str_of("earliest_safe_boundary");
+    size_t n = 0, max = c->is_exact ? c->n_exact : c->max;
 
     for (size_t i = 0; i < st->n_batches && n < max; i++) {
         const struct nbatch *b = &st->batch[i];
-        if (b->session != c->session || !is_eligible(b, now_ms))
+        if (b->session != c->session ||
+            !(is_eligible(b, now_ms) || (early && is_early(early, b, now_ms))))
             continue;
-        bool fits = n == 0 ? c->boundary == BELAY_IDLE || b->delivery == early
+        bool fits = n == 0 ? c->boundary == BELAY_IDLE || b->delivery == soon
                            : out[0]->slot == join && b->slot == join &&
                                  b->delivery == out[0]->delivery &&
                                  b->merge == out[0]->merge;
@@ -40,10 +42,10 @@ static size_t take_prefix(const struct nstate *st, const struct ncall *c,
 }
 
 size_t expected_claim(const struct nstate *st, const struct ncall *c, int64_t now_ms,
-                      const struct nbatch *out[N_CLAIM_MAX])
+                      const struct nouns *early, const struct nbatch *out[N_CLAIM_MAX])
 {
     const struct ninbox *in = inbox_at(st, c->session);
-    size_t n = take_prefix(st, c, now_ms, c->is_exact ? c->n_exact : c->max, out);
+    size_t n = take_prefix(st, c, now_ms, early, out);
 
     if (!in || in->closed)
         return 0;
@@ -78,6 +80,7 @@ static bool is_lease_same(const struct nlease *o, const struct nlease *n)
 {
     return o->claim == n->claim && o->owner == n->owner && o->token == n->token &&
            o->id == n->id && o->size == n->size && o->fence == n->fence &&
+           o->who.member == n->who.member && o->who.boot == n->who.boot &&
            o->claimed_ms == n->claimed_ms;
 }
 
@@ -171,9 +174,9 @@ static const char *granted(struct nouns *w, struct ncall *c, const struct nbatch
 
     if (n->session != c->session)
         return "L8: a batch of another session was granted";
-    if (!is_eligible(o, now_ms))
-        return is_live(o, now_ms) ? "L1: a batch was granted while somebody held it"
-                                  : "L12: a batch was granted before its time";
+    const char *fault = is_eligible(o, now_ms) ? NULL : early_fault(w, c, o, now_ms);
+    if (fault)
+        return fault;
     if (n->due_ms != n->lease.expires_ms)
         return "Q2: a batch was granted and not made due at the lease's end";
     if (!seen || n->lease.fence <= seen->fence)
@@ -183,11 +186,17 @@ static const char *granted(struct nouns *w, struct ncall *c, const struct nbatch
     if (n->lease.claimed_ms != now_ms || n->lease.owner != c->owner ||
         n->lease.expires_ms != now_ms + c->ttl_ms)
         return "L8: the lease is not the one that was asked for";
+    if (n->lease.who.member != c->mourning.self.member ||
+        n->lease.who.boot != c->mourning.self.boot)
+        return "L8: the lease names another process than the one that claimed";
     for (size_t i = 0; i < w->n_calls; i++) {
         if (w->call[i].lease.id == n->lease.id && &w->call[i] != c)
             return "L3: a lease id was given out before";
     }
+    if (is_live(o, now_ms))
+        early_note(w, o);
     seen->fence = n->lease.fence;
+    seen->granted_no = w->no;
     c->lease = n->lease;
     return NULL;
 }
@@ -234,7 +243,7 @@ static const char *one_change(struct nouns *w, struct ncall *c, enum nchange cha
     case REMOVED:
         return removed(w, c, o, now_ms);
     case PROMOTED:
-        return o->due_ms <= now_ms ? NULL : "Q2: made ready before it was due";
+        return o->due_ms <= now_ms ? NULL : early_fault(w, c, o, now_ms);
     case RELEASED:
         return n->lease.fence == o->lease.fence ? NULL : "L2: a lease forgot its fence";
     case SAME:
@@ -261,10 +270,11 @@ static bool is_listed(const struct nouns *w, const struct ncall *c,
 static const char *claim_change(struct nouns *w, const struct ncall *c, int64_t now_ms)
 {
     const struct nbatch *want[N_CLAIM_MAX];
-    size_t n = expected_claim(w->old, c, now_ms, want);
+    size_t n = expected_claim(w->old, c, now_ms, w, want);
+    const char *fault = early_half(w, c, now_ms);
 
-    if (c->n_at == 0)
-        return NULL;
+    if (fault || c->n_at == 0)
+        return fault;
     if (c->n_at > c->max && !c->is_exact)
         return "L8: more batches than were asked for";
     if (c->n_at != n)
@@ -280,8 +290,8 @@ static const char *claim_change(struct nouns *w, const struct ncall *c, int64_t 
 
 static const char *renew_change(struct nouns *w, struct ncall *c, int64_t now_ms)
 {
-    if (c->n_at == 0)
-        return NULL;
+    if (c->n_at == 0 || early_stale(w, c->claim))
+        return c->n_at == 0 ? NULL : early_stale(w, c->claim);
     if (!holds_all(w->old, c->claim) || !is_listed(w, c, c->claim))
         return "L4: a claim that does not hold was renewed";
     for (size_t i = 0; i < c->n_at; i++) {
@@ -323,6 +333,8 @@ static const char *commit_change(struct nouns *w, const struct ncall *c)
     for (size_t i = 0; i < t->n_claims && c->n_at > 0; i++) {
         if (!holds_all(w->old, t->claim[i]))
             return "L4: a claim that does not hold was completed";
+        if (early_stale(w, t->claim[i]))
+            return early_stale(w, t->claim[i]);
         for (size_t k = 0; k < c->n_at; k++)
             found += lists_batch(w->old, t->claim[i], c->at[k]);
     }

@@ -23,6 +23,7 @@ static struct nlease lease_in(const struct row *r)
         .owner = column(r, BATCH_LEASE + LEASE_OWNER),
         .token = column(r, BATCH_LEASE + LEASE_TOKEN),
         .id = column(r, BATCH_LEASE + LEASE_ID),
+        .who = member_in(r, BATCH_LEASE),
         .size = row_i64(r, BATCH_CLAIM_SIZE, -1),
         .fence = row_i64(r, BATCH_LEASE + LEASE_FENCE, 0),
         .claimed_ms = row_i64(r, BATCH_LEASE + LEASE_CLAIMED_AT_MS, -1),

@@ -47,9 +47,11 @@ static void check_no_claim(struct ncall *c, const struct belay_claimed *out)
         violation(w->s, "L8", "batches were granted and not handed out");
     if (!is_calm(c) || (c->max == 0 && !c->is_exact))
         return;
-    if (expected_claim(w->cur, c, c->now_ms, want) > 0)
+    if (expected_claim(w->cur, c, c->now_ms, NULL, want) > 0)
         violation(w->s, "L12", "nothing was claimed (%d) although the rules give some",
                   out->why);
+    else if (early_missed(w, c))
+        noun_complain(w, early_missed(w, c));
     else if (out->next_at_ms != next_due(w->cur, c))
         violation(w->s, "answer", "something is due at %lld, not at %lld",
                   (long long)next_due(w->cur, c), (long long)out->next_at_ms);
@@ -77,9 +79,11 @@ const struct belay_claim *do_claim(struct actor *a, const char *session,
     c->n_exact = request->n_batch_ids;
     for (size_t i = 0; i < c->n_exact; i++)
         c->exact[i] = str_of(request->batch_ids[i]);
-    belay_rc rc =
-        queue_claim(&(struct queue_site){ .space = sp, .principal = bytes_str("sim") },
-                    request, &arena, &out, &err);
+    belay_rc rc = queue_claim(
+        &(struct queue_site){ .space = sp,
+                              .principal = bytes_str("sim"),
+                              .host = hosts_of(a->sim, a->sim->running->front) },
+        request, &arena, &out, &err);
     if (!call_end(c, rc))
         return NULL;
     if (rc == BELAY_WRONG_STATE)

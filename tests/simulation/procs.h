@@ -24,6 +24,7 @@
 #ifndef SIMULATION_PROCS_H
 #define SIMULATION_PROCS_H
 
+#include "hosts.h"
 #include "sim.h"
 #include "work/execution.h"
 #include "work/process.h"
@@ -45,6 +46,7 @@
 
 struct please {
     uint64_t owner, token, id;
+    struct sim_member who; /* the process that was granted it */
     int64_t fence, claimed_ms, expires_ms;
 };
 
@@ -95,6 +97,8 @@ struct pbatch {
     int64_t seq, wake_seq, fence, expires_ms; /* expires_ms -1: nobody has it */
     uint64_t id, lease;
     unsigned proc, sources;
+    struct sim_member who; /* the process that claimed it */
+    bool ready;            /* for anybody, whoever has it */
 };
 
 struct pchange {
@@ -193,6 +197,7 @@ struct pcall {
     bool replayed;
     unsigned cancelled, preserved; /* bits */
     int64_t revoked;
+    struct mourning mourning; /* who was said to be dead */
 };
 
 /* What the rules say. */
@@ -212,8 +217,11 @@ struct procs {
     size_t n_held;
     uint64_t lease_id[P_LEASES];
     size_t n_lease_ids;
-    int64_t fence[P_PROCS];         /* the greatest one of that id, ever */
-    uint64_t born[P_PROCS];         /* the change that made it */
+    int64_t fence[P_PROCS];       /* the greatest one of that id, ever */
+    uint64_t born[P_PROCS];       /* the change that made it */
+    uint64_t granted_no[P_PROCS]; /* the one that granted its lease */
+    uint64_t taken[P_LEASES]; /* leases somebody else was granted before their end */
+    size_t n_taken;
     bool spoiled[P_PROCS];          /* since then something was taken from it */
     struct pchange told[P_CHANGES]; /* all of the feed, also what was trimmed */
     size_t n_told, n_trimmed;       /* all that were, and those that are not kept */

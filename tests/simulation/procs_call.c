@@ -19,9 +19,10 @@ void procs_open(struct sim *s)
     w->no = 0;
     w->n_calls = w->n_held = w->n_lease_ids = w->n_told = w->n_claims = w->n_works = 0;
     w->n_turns = 0;
-    w->trimmed = w->n_trimmed = 0;
+    w->trimmed = w->n_trimmed = w->n_taken = 0;
     memset(w->fence, 0, sizeof(w->fence));
     memset(w->born, 0, sizeof(w->born));
+    memset(w->granted_no, 0, sizeof(w->granted_no));
     memset(w->spoiled, 0, sizeof(w->spoiled));
     memset(w->read, 0, sizeof(w->read));
     memset(w->cursor, 0, sizeof(w->cursor));
@@ -51,8 +52,9 @@ static const char *const kinds[P_CALL_KINDS] = {
 
 static void complain_of(struct procs *w, const char *complaint, const struct pcall *c)
 {
-    static const char *const rules[] = { "L1", "L2", "L4", "E1", "E2", "E3",   "E4",
-                                         "D1", "D2", "P3", "P4", "P6", "model" };
+    static const char *const rules[] = { "L1", "L2", "L4", "L7",   "H1", "H2",
+                                         "E1", "E2", "E3", "E4",   "D1", "D2",
+                                         "P3", "P4", "P6", "model" };
     size_t len = complaint ? strcspn(complaint, ":") : 0;
 
     for (size_t i = 0; i < COUNT_OF(rules) && complaint; i++) {
@@ -89,9 +91,13 @@ static void remember(struct procs *w)
         const struct pproc *p = &w->cur->proc[i];
         if (p->lease.fence > w->fence[i])
             w->fence[i] = p->lease.fence;
-        if (p->there && p->lease.id && p->lease.id != w->old->proc[i].lease.id &&
-            w->n_lease_ids < P_LEASES)
-            w->lease_id[w->n_lease_ids++] = p->lease.id;
+        if (p->there && p->lease.id && p->lease.id != w->old->proc[i].lease.id) {
+            if (w->n_lease_ids < P_LEASES)
+                w->lease_id[w->n_lease_ids++] = p->lease.id;
+            if (w->old->proc[i].lease.id) /* also one that is past due */
+                w->taken[w->n_taken++ % P_LEASES] = w->old->proc[i].lease.id;
+            w->granted_no[i] = w->no;
+        }
         if (p->there && !w->old->proc[i].there) {
             w->born[i] = w->no;
             w->spoiled[i] = false;
@@ -105,6 +111,17 @@ static void remember(struct procs *w)
         if (w->n_told < P_CHANGES)
             w->told[w->n_told++] = w->cur->change[i];
     }
+}
+
+/* Whoever lost its lease to somebody else changes nothing by it any more, whatever the
+ * row says. */
+static const char *stale_fault(const struct procs *w, const struct pcall *c)
+{
+    for (size_t i = 0; c->lease && i < w->n_taken && i < P_LEASES; i++) {
+        if (w->taken[i] == c->lease->id)
+            return "L4: somebody has written by a lease that another was granted";
+    }
+    return NULL;
 }
 
 void procs_commit(struct sim *s, struct bytes ns, struct pcall *c, int64_t now_ms)
@@ -136,9 +153,12 @@ void procs_commit(struct sim *s, struct bytes ns, struct pcall *c, int64_t now_m
         violation(s, v.rc == BELAY_LEASE_LOST ? "L4" : "answer",
                   "%s: applied although the rules say %s (%s)", kinds[c->kind],
                   belay_error_info((int)v.rc)->name, v.reason ? v.reason : "");
-    complain_of(w, w->cur->fault ? w->cur->fault : pstate_differs(&w->want, w->cur), c);
+    const char *fault = w->cur->fault ? w->cur->fault : w->want.fault;
+    complain_of(w, fault ? fault : pstate_differs(&w->want, w->cur), c);
     if (s->rule || !changed)
         return;
+    if (c)
+        complain_of(w, stale_fault(w, c), c);
     remember(w);
     complain_of(w, pstate_fault(w, w->cur), c);
     if (c && !s->rule)
@@ -160,7 +180,8 @@ const struct proc_site *psite(struct actor *a, struct proc_site *out)
     struct coroutine *co = a->sim->running;
     struct belay_error err = { .code = 0 };
 
-    *out = (struct proc_site){ .principal = bytes_str("sim") };
+    *out = (struct proc_site){ .principal = bytes_str("sim"),
+                               .host = hosts_of(a->sim, co->front) };
     if (co->dead || a->sim->rule || a->sim->procs->n_calls + 4 > P_CALLS)
         return NULL;
     if (!co->front->book && proc_book_open(&co->front->book, &err))
@@ -177,9 +198,12 @@ struct pcall *pcall_begin(struct actor *a, enum pcall_kind kind, unsigned proc)
     struct procs *w = a->sim->procs;
     struct pcall *c = &w->call[w->n_calls++];
 
-    *c = (struct pcall){
-        .kind = kind, .actor = a, .proc = proc, .good = true, .run_no = w->no
-    };
+    *c = (struct pcall){ .kind = kind,
+                         .actor = a,
+                         .proc = proc,
+                         .good = true,
+                         .run_no = w->no,
+                         .mourning = mourning_begin(a->sim) };
     a->proc = c;
     trace(a->sim, kinds[kind], a->id, w->no);
     return c;

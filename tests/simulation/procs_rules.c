@@ -57,6 +57,21 @@ static struct pverdict do_ref(struct pcall *c, struct pstate *st, int64_t now_ms
 
 /* --- leases --- */
 
+/* Who holds it is in the way, unless it was said to be dead: by a commit, that may have been
+ * in any run of its body; by a refusal, in the last one. */
+static bool is_in_the_way(struct procs *w, const struct pcall *c, struct pstate *st,
+                          const struct pstate *to, int64_t now_ms)
+{
+    const struct please *l = &st->proc[c->proc].lease;
+
+    if (l->owner == c->owner || !pis_held(st, c->proc, now_ms))
+        return false;
+    if (!to)
+        return !mourning_now(&c->mourning, l->who);
+    st->fault = mourning_fault(w->s, &c->mourning, l->who, w->granted_no[c->proc]);
+    return false;
+}
+
 /* What is drawn is taken over, and must be new (L2, L3). */
 static struct pverdict do_lease(struct procs *w, struct pcall *c, struct pstate *st,
                                 const struct pstate *to, int64_t now_ms)
@@ -65,13 +80,14 @@ static struct pverdict do_lease(struct procs *w, struct pcall *c, struct pstate 
 
     if (!is_known(st, c->proc))
         return REFUSE(BELAY_NOT_FOUND, NULL);
-    if (l->owner != c->owner && pis_held(st, c->proc, now_ms))
+    if (is_in_the_way(w, c, st, to, now_ms))
         return REFUSE(BELAY_LEASE_HELD, NULL);
     if (!to)
         return FINE;
     const struct please *got = &to->proc[c->proc].lease;
     *l = *got;
     l->owner = c->owner;
+    l->who = c->mourning.self;
     l->claimed_ms = now_ms;
     l->expires_ms = now_ms + c->lease_ms;
     if (got->fence <= w->fence[c->proc])
@@ -138,17 +154,22 @@ static struct pverdict do_ack(struct pcall *c, struct pstate *st, int64_t now_ms
     return FINE;
 }
 
-/* Who claims gets batches that nobody has; the rest is --nouns' business. */
-static struct pverdict do_claim(struct pcall *c, struct pstate *st,
+/* Who claims gets batches that nobody has, or one who is said to be dead; the rest, as when
+ * that was said, is --nouns' business. */
+static struct pverdict do_claim(struct procs *w, struct pcall *c, struct pstate *st,
                                 const struct pstate *to, int64_t now_ms)
 {
     for (size_t i = 0; to && i < st->n_batches; i++) {
         struct pbatch *b = &st->batch[i];
         const struct pbatch *got = pbatch_at(to, b->session, b->seq);
-        bool free_now =
-            !b->lease || b->expires_ms <= now_ms || b->fence >> 40 != st->epoch;
-        if (b->session != c->scope.session || !free_now || !got)
+        bool free_now = !b->lease || b->expires_ms <= now_ms ||
+                        b->fence >> 40 != st->epoch || b->ready;
+        if (b->session != c->scope.session || !got)
             continue;
+        if (!free_now && !got->ready && got->lease == b->lease)
+            continue;
+        if (!free_now && !st->fault)
+            st->fault = mourning_fault(w->s, &c->mourning, b->who, 0);
         b->lease = got->lease;
         b->expires_ms = got->expires_ms;
     }
@@ -469,7 +490,7 @@ struct pverdict pcall_apply(struct procs *w, struct pcall *c, struct pstate *st,
     case P_TIMERS:
         return do_timers(w, st, to, now_ms);
     case P_CLAIM:
-        return do_claim(c, st, to, now_ms);
+        return do_claim(w, c, st, to, now_ms);
     case P_ABANDON:
         return do_abandon(c, st);
     case P_COMMIT:

@@ -6,7 +6,8 @@ static const char *leases_differ(const struct please *a, const struct please *b)
     if (a->fence != b->fence)
         return "L2: another fence than the rules give";
     return a->owner == b->owner && a->token == b->token && a->id == b->id &&
-                   a->claimed_ms == b->claimed_ms && a->expires_ms == b->expires_ms
+                   a->claimed_ms == b->claimed_ms && a->expires_ms == b->expires_ms &&
+                   a->who.member == b->who.member && a->who.boot == b->who.boot
                ? NULL
                : "L4: another lease than the rules give";
 }

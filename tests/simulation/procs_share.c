@@ -200,9 +200,10 @@ static const struct belay_claim *take(struct actor *a)
         return NULL;
     struct pcall *c = pcall_begin(a, P_CLAIM, 0);
     c->scope.session = session;
-    belay_rc rc = queue_claim(
-        &(struct queue_site){ .space = site.space, .principal = bytes_str("sim") },
-        &request, &arena, &out, &err);
+    belay_rc rc = queue_claim(&(struct queue_site){ .space = site.space,
+                                                    .principal = bytes_str("sim"),
+                                                    .host = site.host },
+                              &request, &arena, &out, &err);
     if (!pcall_end(c, rc))
         return NULL;
     pcall_judge(c, rc, &err);

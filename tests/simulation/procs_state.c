@@ -109,6 +109,7 @@ static struct please lease_in(const struct row *r, unsigned at)
         .owner = column(r, at + LEASE_OWNER),
         .token = column(r, at + LEASE_TOKEN),
         .id = column(r, at + LEASE_ID),
+        .who = member_in(r, at),
         .fence = row_i64(r, at + LEASE_FENCE, 0),
         .claimed_ms = row_i64(r, at + LEASE_CLAIMED_AT_MS, -1),
         .expires_ms = row_i64(r, at + LEASE_EXPIRES_AT_MS, -1),
@@ -270,6 +271,8 @@ static void read_batch(struct pstate *st, const struct row *r)
         .lease = l.id,
         .fence = l.fence,
         .expires_ms = l.expires_ms,
+        .who = l.who,
+        .ready = row_i64(r, BATCH_DUE_AT_MS, -1) < 0,
     };
 }
 

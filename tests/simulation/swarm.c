@@ -325,6 +325,22 @@ static unsigned choose_kinds(struct sim *s)
     return total;
 }
 
+/* Where hosts know of each other, processes die, and others look: with how much weight. */
+static unsigned add_deaths(struct sim *s)
+{
+    const struct setup *u = s->setup;
+    struct swarm *w = &s->swarm;
+    enum op_kind look = u->execs ? OP_XTIMERS : u->procs ? OP_PLEASE : OP_CLAIM;
+    unsigned more = u->execs ? 6 : 4;
+
+    if ((u->nouns || u->procs) && ((u->faults >> SIM_RESTART) & 1))
+        w->rate[SIM_RESTART] = faults[SIM_RESTART].extreme;
+    if (!is_work(u) || (u->nouns && w->weight[OP_ENQUEUE] == 0))
+        return 0;
+    w->weight[look] += more;
+    return more;
+}
+
 void swarm_make(struct sim *s)
 {
     static const unsigned sticky[] = { 0, 30, 60, 90 };
@@ -351,11 +367,8 @@ void swarm_make(struct sim *s)
     if (total == 0)
         total = w->weight[kinds_of(s->setup).usual] = 1;
     choose_faults(s);
-    /* Where hosts know of each other they look often. */
-    if (s->setup->execs && w->oracle != ORACLE_NONE) {
-        w->weight[OP_XTIMERS] += 6;
-        total += 6;
-    }
+    if (w->oracle != ORACLE_NONE)
+        total += add_deaths(s);
     write_programs(s, total);
 }
 
