@@ -101,8 +101,12 @@ struct seen {
 struct belay_fleet {
     uint64_t magic; /* zero after fork() */
     bool is_one_thread, is_observer;
-    _Atomic uint32_t lock; /* of everything below that changes */
+    /* The lock of everything below that changes (lock.c). */
+    _Atomic uint32_t lock;
     _Atomic uint32_t lock_waiters;
+    _Atomic uintptr_t leans_to; /* a thread; 0: none yet; LEANS_TO_NOBODY: no more */
+    _Atomic uint32_t is_inside; /* that thread, without having taken the word */
+    bool is_leaning;            /* how who is inside came there */
     fleet_step_fn step;
     void *step_arg;
 
@@ -185,16 +189,40 @@ static inline MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
     return rc;
 }
 
+/* --- lock.c --- */
+
+#define LEANS_TO_NOBODY ((uintptr_t)1)
+
+/* Whether a lock may lean to a thread: the kernel must be able to make all threads of this
+ * process pass a barrier. */
+bool lock_can_lean(void);
 void fleet_lock_slow(struct belay_fleet *f);
 void fleet_unlock_slow(struct belay_fleet *f);
 
+/* The thread that the lock leans to pays for no exchange: it says that it is inside and looks
+ * whether the lock still leans to it.  Who else wants it takes that away first, once and for
+ * good, and pays for the barrier of both. */
 static inline void fleet_lock(struct belay_fleet *f)
 {
-    uint32_t free = 0;
-
     if (f->is_one_thread)
         return;
-    if (!atomic_compare_exchange_strong_explicit(
+    uintptr_t self = (uintptr_t)pthread_self();
+    if (atomic_load_explicit(&f->leans_to, memory_order_relaxed) == self) {
+        /* Acquires what a thread left that had this address before us. */
+        (void)atomic_load_explicit(&f->is_inside, memory_order_acquire);
+        atomic_store_explicit(&f->is_inside, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (__builtin_expect(
+                atomic_load_explicit(&f->leans_to, memory_order_relaxed) == self, 1)) {
+            f->is_leaning = true;
+            return;
+        }
+        atomic_store_explicit(&f->is_inside, 0, memory_order_release);
+    }
+    uint32_t free = 0;
+    if (UNLIKELY(atomic_load_explicit(&f->leans_to, memory_order_relaxed) !=
+                 LEANS_TO_NOBODY) ||
+        !atomic_compare_exchange_strong_explicit(
             &f->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
         fleet_lock_slow(f);
 }
@@ -203,6 +231,11 @@ static inline void fleet_unlock(struct belay_fleet *f)
 {
     if (f->is_one_thread)
         return;
+    if (f->is_leaning) {
+        f->is_leaning = false;
+        atomic_store_explicit(&f->is_inside, 0, memory_order_release);
+        return;
+    }
     atomic_store_explicit(&f->lock, 0, memory_order_release);
     if (UNLIKELY(atomic_load_explicit(&f->lock_waiters, memory_order_relaxed) != 0))
         fleet_unlock_slow(f);
