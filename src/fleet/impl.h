@@ -462,6 +462,8 @@ uint64_t log_claim(struct belay_fleet *f, const struct key *key,
                    const struct belay_contest_terms *terms, const struct tenure *who,
                    uint64_t now_ms, uint64_t expires_ms);
 uint64_t log_release(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms);
+/* Wakes who follows the log, if somebody does. */
+void log_tell(struct belay_fleet *f);
 void log_revoked(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms,
                  enum belay_contest_reason reason);
 
@@ -520,6 +522,13 @@ static inline uint32_t word_mark(au32 *word)
     return atomic_fetch_or_explicit(word, WORD_SLEEPERS, memory_order_seq_cst) |
            WORD_SLEEPERS;
 }
+
+/* ring.c: the name of the word that a ring of notify posts. */
+#define RING_WORD_MAX 32
+void ring_word_name(uint32_t kind, char out[RING_WORD_MAX]);
+
+/* Counts a post and wakes who sleeps. */
+void word_post(au32 *word);
 
 /* --- futex.c --- */
 

@@ -57,6 +57,14 @@ static __attribute__((noinline)) void wake_sleepers(au32 *word)
         (void)futex_wake(word, INT_MAX);
 }
 
+void word_post(au32 *word)
+{
+    uint32_t was = atomic_fetch_add_explicit(word, WORD_POST, memory_order_seq_cst);
+
+    if ((was & WORD_SLEEPERS) != 0)
+        wake_sleepers(word);
+}
+
 belay_rc belay_notify_post(struct belay_fleet *f, struct belay_notify word,
                            struct belay_error *err)
 {
