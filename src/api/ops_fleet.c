@@ -269,7 +269,8 @@ const struct operation ops_fleet[8] = {
       .summary = "List what happened to the contests of a fleet",
       .details =
           "The log is bounded: what was overwritten before it was read is told as "
-          "an event lost with its number, and a reset of the fleet as reset.",
+          "an event lost with its number, and a reset of the fleet as reset. Who "
+          "follows is a member meanwhile, and sleeps until something happens.",
       .args = events_args,
       .n_args = COUNT_OF(events_args),
       .scope = OP_SCOPE_READ,

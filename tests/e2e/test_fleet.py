@@ -290,6 +290,45 @@ def followed():
         same(p.returncode, 0)
 
 
+def sleeps(pid):
+    """How often the threads of a process have gone to sleep."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as lines:
+            total += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+    return total
+
+
+@case("who follows sleeps until something happens, and is told at once")
+def woken():
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f", "--tail", "0"],
+                           bufsize=0, stdout=subprocess.PIPE)
+    until(lambda: run.pid in [m["pid"] for m in status()["members"]], "it is a member")
+    time.sleep(0.3)
+    before = sleeps(run.pid)
+    time.sleep(2)
+    idle = sleeps(run.pid) - before
+    check(idle <= 8, f"slept {idle} times in 2 s")  # a look each second; 40 if it looked every 50 ms
+    late = []
+    for i in range(9):
+        # Not as it was woken the last time: it shall be asleep again.
+        time.sleep(0.05)
+        if i % 3 == 0:
+            ask("fleet", "publish", "woken", "--fleet", FLEET)
+            told = [json.loads(run.stdout.readline())]
+        else:
+            same(command("--", "true"), (0, ""))
+            told = [json.loads(run.stdout.readline()) for _ in range(2)]
+        late.append(time.time() * 1000 - told[-1]["at_ms"])
+        same([e["event"] for e in told], ["published"] if i % 3 == 0 else ["claimed", "released"])
+    check(sorted(late)[4] < 50, f"told after {late} ms")
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=10)
+    same(run.returncode, 0)
+    check(time.monotonic() - began < 0.9, "a signal ends its sleep")
+
+
 @case("messages are listed and followed by topic")
 def messages():
     def publish(topic, *words):
