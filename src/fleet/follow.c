@@ -1,7 +1,5 @@
 #include "fleet/follow.h"
 
-#include <stdio.h>
-
 #include "fleet/impl.h"
 
 belay_rc fleet_follow_begin(struct fleet_follow *w, struct belay_fleet *f,

@@ -523,7 +523,7 @@ static inline uint32_t word_mark(au32 *word)
            WORD_SLEEPERS;
 }
 
-/* ring.c: the name of the word that a ring of notify posts. */
+/* The name of the word that a ring of notify posts. */
 #define RING_WORD_MAX 32
 void ring_word_name(uint32_t kind, char out[RING_WORD_MAX]);
 

@@ -151,8 +151,9 @@ static_assert(sizeof(struct ring_header) == 184, "no padding");
 /* Follows the header at RING_SHARED_AT. */
 struct ring_shared {
     au64 order_head, order_floor;
-    au64 latest;    /* of a value (value.c) */
-    au32 followers; /* of the contest's log: a word of notify that is posted for sleepers
+    au64 latest; /* of a value (value.c) */
+    au32
+        followers; /* of the contest's log: a word of notify that is posted for sleepers
                        alone */
     au32 pad0;
     au64 pad1[12];

@@ -3,6 +3,7 @@
  * wakes nobody takes the bit away, and wakes once more, for those who came in between: so
  * nothing is left to do for waiters that died, and nobody can take another's bit. */
 #include <limits.h>
+#include <stdio.h>
 
 #include "fleet/impl.h"
 
@@ -35,6 +36,11 @@ belay_rc belay_notify_open(struct belay_fleet *f, const char *name,
         return err_set(err, BELAY_NOT_FOUND, "nobody uses the word %s", name);
     return err_reason(err, BELAY_NO_MEMORY, "words",
                       "all %u words of the fleet are taken", f->n_words);
+}
+
+void ring_word_name(uint32_t kind, char out[RING_WORD_MAX])
+{
+    (void)snprintf(out, RING_WORD_MAX, "ring %u", kind);
 }
 
 static belay_rc check_word(const struct belay_fleet *f, struct belay_notify word,

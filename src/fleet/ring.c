@@ -243,11 +243,6 @@ static bool is_as(const struct ring_map *map, const struct ring_geometry *g,
 }
 
 /* The words that wake whoever waits for a frame, or for room. */
-void ring_word_name(uint32_t kind, char out[RING_WORD_MAX])
-{
-    (void)snprintf(out, RING_WORD_MAX, "ring %u", kind);
-}
-
 static belay_rc open_words(struct belay_ring *ring, struct belay_error *err)
 {
     const struct ring_geometry *g = &ring->map->geo;
