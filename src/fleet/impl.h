@@ -101,12 +101,6 @@ struct seen {
 struct belay_fleet {
     uint64_t magic; /* zero after fork() */
     bool is_one_thread, is_observer;
-    /* The lock of everything below that changes (lock.c). */
-    _Atomic uint32_t lock;
-    _Atomic uint32_t lock_waiters;
-    _Atomic uintptr_t leans_to; /* a thread; 0: none yet; LEANS_TO_NOBODY: no more */
-    _Atomic uint32_t is_inside; /* that thread, without having taken the word */
-    bool is_leaning;            /* how who is inside came there */
     fleet_step_fn step;
     void *step_arg;
 
@@ -124,6 +118,14 @@ struct belay_fleet {
     uint64_t key[2];
     int64_t clock_base_us;
     bool is_virtual;
+
+    /* The lock of everything that changes (lock.c), on a line that who only looks does not
+     * need. */
+    _Alignas(64) _Atomic uint32_t lock;
+    _Atomic uint32_t lock_waiters;
+    _Atomic uintptr_t leans_to; /* a thread; 0: none yet; LEANS_TO_NOBODY: no more */
+    _Atomic uint32_t is_inside; /* that thread, without having taken the word */
+    bool is_leaning;            /* how who is inside came there */
 
     /* The member. */
     uint32_t node;
