@@ -1,4 +1,6 @@
 /* Contests of a fleet: claiming one for as long as the command runs, and looking at them. */
+#include <stdio.h>
+
 #include "api/op_fleet.h"
 #include "api/op_follow.h"
 #include "base/clock.h"
@@ -108,28 +110,137 @@ static belay_rc claim(const struct op_call *call, struct belay_fleet *f, int64_t
     return rc;
 }
 
-/* Until told to stop, or for as long as was asked for; `lease_lost` when it is taken. */
-static belay_rc keep(const struct op_call *call, struct belay_contest_guard *guard,
-                     int64_t ttl_ms, struct belay_error *err)
+/* A tenure that is kept. */
+struct hold {
+    struct belay_contest_guard guard;
+    int64_t ttl_ms;
+    int64_t began_us, renewed_us;
+};
+
+/* In turns, no further apart than *out_us: `lease_lost` when it is taken. */
+static belay_rc keep_once(void *arg, int64_t *out_us, struct belay_error *err)
+{
+    struct hold *h = arg;
+    int64_t now = clock_coarse_us();
+
+    *out_us = FLEET_LOOK_US;
+    if (!belay_contest_is_held(&h->guard))
+        return err_reason(err, BELAY_LEASE_LOST, "revoked", "it was taken away");
+    if (h->ttl_ms == BELAY_CONTEST_FOREVER ||
+        now - h->renewed_us < h->ttl_ms * 1000 / 3)
+        return BELAY_OK;
+    h->renewed_us = now;
+    return belay_contest_renew(&h->guard, h->ttl_ms, err);
+}
+
+/* Until told to stop, or for as long as was asked for. */
+static belay_rc keep(const struct op_call *call, struct hold *h,
+                     struct belay_error *err)
 {
     const struct op_value *limit = op_get(call, "for");
-    int64_t began = clock_coarse_us(), renewed = began;
     belay_rc rc = BELAY_OK;
+    int64_t us;
 
     while (rc == BELAY_OK) {
-        int64_t now = clock_coarse_us();
-        if (limit && now - began >= limit->number * 1000)
+        if (limit && clock_coarse_us() - h->began_us >= limit->number * 1000)
             return BELAY_OK;
-        if (!belay_contest_is_held(guard))
-            return err_reason(err, BELAY_LEASE_LOST, "revoked", "it was taken away");
-        if (ttl_ms != BELAY_CONTEST_FOREVER && now - renewed >= ttl_ms * 1000 / 3) {
-            rc = belay_contest_renew(guard, ttl_ms, err);
-            renewed = now;
-        }
+        rc = keep_once(h, &us, err);
         if (rc == BELAY_OK)
             rc = op_fleet_pause(call, err);
     }
     return rc == BELAY_CANCELLED ? BELAY_OK : rc;
+}
+
+static belay_rc hold_and_tell(const struct op_call *call, struct hold *h, json_t **out,
+                              struct belay_error *err)
+{
+    struct op_maker m = { .err = err };
+    belay_rc rc = op_emit(call, &m, json_claimed(call, &h->guard));
+
+    if (rc == BELAY_OK)
+        rc = keep(call, h, err);
+    if (rc == BELAY_OK)
+        rc = belay_contest_release(&h->guard, NULL, err);
+    if (rc == BELAY_OK)
+        rc = op_emit(call, &m, json_told(call, "released", &h->guard));
+    /* Being told to stop before it was claimed is no success. */
+    return rc == BELAY_OK ? op_followed(rc, NULL, out, err) : rc;
+}
+
+/* --- with a command --- */
+
+#define TOKEN_TEXT_MAX 24
+
+static belay_rc read_command(const struct op_call *call, struct belay_arena *a,
+                             char ***out, struct belay_error *err)
+{
+    char **argv = arena_zalloc(a, call->n_values + 1, sizeof(*argv));
+    size_t n = 0;
+
+    if (!argv)
+        return err_no_memory(err, "the command");
+    for (size_t i = 0; i < call->n_values; i++) {
+        struct bytes copy;
+        if (strcmp(call->values[i].arg->name, "command") != 0)
+            continue;
+        if (!arena_copy(a, call->values[i].text, &copy))
+            return err_no_memory(err, "the command");
+        argv[n++] = (char *)(uintptr_t)copy.ptr;
+    }
+    *out = argv;
+    return BELAY_OK;
+}
+
+static belay_rc check_command(const struct op_call *call, struct belay_error *err)
+{
+    if (!call->runner)
+        return err_reason(err, BELAY_MISUSE, "command",
+                          "commands are run by the command line alone");
+    if (op_get(call, "for")) {
+        (void)err_reason(err, BELAY_INVALID, "argument",
+                         "--for: a command is held for as long as it runs");
+        err_entity(err, bytes_str("for"));
+        return BELAY_INVALID;
+    }
+    return BELAY_OK;
+}
+
+/* What it prints is all that is printed. */
+static belay_rc hold_for_command(const struct op_call *call, struct hold *h,
+                                 json_t **out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    char token[TOKEN_TEXT_MAX];
+    struct op_command command = { .name = "BELAY_FLEET_TOKEN",
+                                  .value = token,
+                                  .grace_ms = op_get(call, "grace")->number,
+                                  .keep = keep_once,
+                                  .arg = h };
+    char **argv = NULL;
+    int status = 0;
+    belay_rc rc = read_command(call, &arena, &argv, err);
+
+    if (rc == BELAY_OK && call->cancel && belay_cancel_triggered(call->cancel))
+        rc = err_set(err, BELAY_CANCELLED, "told to stop");
+    (void)snprintf(token, sizeof(token), "%llu", (unsigned long long)h->guard.token);
+    command.argv = argv;
+    if (rc == BELAY_OK)
+        rc = call->runner->run(call->runner->arg, &command, &status, err);
+    struct belay_error why;
+    belay_rc released = belay_contest_release(&h->guard, NULL, &why);
+    if (rc == BELAY_OK && released != BELAY_OK) {
+        *err = why; /* somebody else had it before the command had ended */
+        rc = released;
+    }
+    if (rc != BELAY_OK)
+        return rc;
+    json_t *answer = json_object();
+    return op_finish(answer, op_set_i64(answer, "exit_status", status), out, err);
+}
+
+int op_exit_of_command(const json_t *answer)
+{
+    return (int)json_integer_value(json_object_get(answer, "exit_status"));
 }
 
 belay_rc op_contest_claim(const struct op_call *call, json_t **out,
@@ -137,26 +248,22 @@ belay_rc op_contest_claim(const struct op_call *call, json_t **out,
 {
     struct belay_fleet *f CLEANUP(op_fleet_leavep) = NULL;
     const struct op_value *ttl = op_get(call, "ttl");
-    int64_t ttl_ms = ttl ? ttl->number : BELAY_CONTEST_FOREVER;
-    struct belay_contest_guard guard = { 0 };
-    struct op_maker m = { .err = err };
+    bool is_run = op_get(call, "command") != NULL;
+    struct hold h = { .ttl_ms = ttl ? ttl->number : BELAY_CONTEST_FOREVER };
 
     if (!call->follow)
         return err_reason(err, BELAY_MISUSE, "follow",
                           "a claim lasts only as long as somebody listens");
-    belay_rc rc = op_fleet_join(call, "fleet", 0, &f, err);
+    belay_rc rc = is_run ? check_command(call, err) : BELAY_OK;
     if (rc == BELAY_OK)
-        rc = claim(call, f, ttl_ms, &guard, err);
+        rc = op_fleet_join(call, "fleet", 0, &f, err);
     if (rc == BELAY_OK)
-        rc = op_emit(call, &m, json_claimed(call, &guard));
-    if (rc == BELAY_OK)
-        rc = keep(call, &guard, ttl_ms, err);
-    if (rc == BELAY_OK)
-        rc = belay_contest_release(&guard, NULL, err);
-    if (rc == BELAY_OK)
-        rc = op_emit(call, &m, json_told(call, "released", &guard));
-    /* Being told to stop before it was claimed is no success. */
-    return rc == BELAY_OK ? op_followed(rc, NULL, out, err) : rc;
+        rc = claim(call, f, h.ttl_ms, &h.guard, err);
+    if (rc != BELAY_OK)
+        return rc;
+    h.began_us = h.renewed_us = clock_coarse_us();
+    return is_run ? hold_for_command(call, &h, out, err)
+                  : hold_and_tell(call, &h, out, err);
 }
 
 /* --- release --- */

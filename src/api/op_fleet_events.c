@@ -2,6 +2,7 @@
 #include "api/op_fleet.h"
 #include "api/op_follow.h"
 #include "base/clock.h"
+#include "fleet/follow.h"
 
 /* --- telling --- */
 
@@ -16,7 +17,9 @@ struct event_walk {
     struct belay_ring_cursor *messages; /* NULL as long as nobody published any */
     uint64_t first;                     /* position of the first contest wanted */
     uint64_t skip;                      /* messages that are not */
-    json_t *items;                      /* where nobody listens */
+    struct fleet_follow follow;         /* of a member */
+    bool is_member, is_marked;
+    json_t *items; /* where nobody listens */
     struct op_maker m;
 };
 
@@ -207,6 +210,24 @@ static belay_rc walk_messages(struct event_walk *w, bool *out_more)
 
 /* --- the operations --- */
 
+/* Between two looks: at once when there was something, and after the mark (follow.h).  Who is
+ * no member can mark nothing, and looks again and again. */
+static belay_rc rest(struct event_walk *w, bool had_some)
+{
+    if (w->call->cancel && belay_cancel_triggered(w->call->cancel))
+        return err_set(w->m.err, BELAY_CANCELLED, "told to stop");
+    if (had_some)
+        return BELAY_OK;
+    if (!w->is_member)
+        return op_fleet_pause(w->call, w->m.err);
+    if (w->is_marked)
+        fleet_follow_nap(&w->follow);
+    else
+        fleet_follow_mark(&w->follow);
+    w->is_marked = !w->is_marked;
+    return BELAY_OK;
+}
+
 static belay_rc walk(struct event_walk *w, bool follows)
 {
     belay_rc rc = BELAY_OK;
@@ -217,20 +238,30 @@ static belay_rc walk(struct event_walk *w, bool follows)
             rc = walk_contests(w, &is_more);
         if (rc == BELAY_OK)
             rc = walk_messages(w, &is_more);
-        if (rc != BELAY_OK || is_more)
-            continue;
-        if (!follows)
+        if (rc == BELAY_OK && !is_more && !follows)
             return BELAY_OK;
-        rc = op_fleet_pause(w->call, w->m.err);
+        if (rc == BELAY_OK)
+            rc = rest(w, is_more);
     }
     return rc;
 }
 
 static void walk_release(struct event_walk *w)
 {
+    fleet_follow_end(&w->follow);
     belay_ring_cursor_close(w->contests);
     belay_ring_cursor_close(w->messages);
     json_decref(w->items);
+}
+
+/* Who follows becomes a member, which can sleep until something happens.  Where there is no
+ * room for one, looking is left. */
+static belay_rc open_fleet(const struct op_call *call, struct belay_fleet **out,
+                           bool *out_is_member, struct belay_error *err)
+{
+    *out_is_member = call->follow && op_fleet_join(call, "name", BELAY_FLEET_MUST_EXIST,
+                                                   out, err) == BELAY_OK;
+    return *out_is_member ? BELAY_OK : op_fleet_observe(call, "name", out, err);
 }
 
 belay_rc op_fleet_events(const struct op_call *call, json_t **out,
@@ -239,7 +270,8 @@ belay_rc op_fleet_events(const struct op_call *call, json_t **out,
     struct belay_fleet *f CLEANUP(op_fleet_leavep) = NULL;
     const struct op_value *tail = op_get(call, "tail");
     struct belay_ring *ring = NULL;
-    belay_rc rc = op_fleet_observe(call, "name", &f, err);
+    bool is_member = false;
+    belay_rc rc = open_fleet(call, &f, &is_member, err);
 
     if (rc == BELAY_OK)
         rc = belay_contest_log(f, &ring, err);
@@ -248,6 +280,7 @@ belay_rc op_fleet_events(const struct op_call *call, json_t **out,
     struct event_walk w CLEANUP(walk_release) = { .call = call,
                                                   .f = f,
                                                   .topic = op_str(call, "topic"),
+                                                  .is_member = is_member,
                                                   .items = json_array(),
                                                   .m = { .err = err } };
     uint64_t head = belay_ring_head(ring, 0);
@@ -256,6 +289,10 @@ belay_rc op_fleet_events(const struct op_call *call, json_t **out,
     rc = belay_ring_cursor_open(ring, BELAY_RING_START, &w.contests, err);
     if (rc == BELAY_OK)
         rc = find_messages(&w, tail);
+    if (rc == BELAY_OK && is_member)
+        rc = fleet_follow_begin(&w.follow, f,
+                                FOLLOW_MESSAGES | (w.topic ? 0 : FOLLOW_CONTESTS),
+                                call->cancel, err);
     if (rc == BELAY_OK)
         rc = walk(&w, call->follow != NULL);
     if (call->follow)

@@ -114,6 +114,8 @@ op_exit op_exit_of_wait;
 op_exit op_exit_of_result;
 /* 0 when every item was done, else that of the first error. */
 op_exit op_exit_of_items;
+/* That of a command that was run; 0 when there was none. */
+op_exit op_exit_of_command;
 
 /* The names that op_completion takes; ends with NULL. */
 extern const char *const op_completion_shells[];

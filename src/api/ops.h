@@ -123,6 +123,27 @@ struct op_follow {
     void *arg;
 };
 
+/* --- a command that runs for as long as a handler has something for it --- */
+
+struct op_command {
+    char *const *argv;        /* ends with NULL */
+    const char *name, *value; /* what is set in its environment */
+    int64_t grace_ms;         /* from TERM to KILL */
+    /* Called in turns, *out_us apart at most; when it fails the command is ended. */
+    belay_rc (*keep)(void *arg, int64_t *out_us, struct belay_error *err);
+    void *arg;
+};
+
+/* Runs it with the caller's standard descriptors, hands signals on to it, and waits for its end:
+ * *out_status is its exit status, or 128 and the signal.  Fails as `keep` does, when the
+ * command has ended; `unavailable`, reason `spawn`, or `command_missing` or `command_refused`
+ * when it could not be run. */
+struct op_runner {
+    belay_rc (*run)(void *arg, const struct op_command *command, int *out_status,
+                    struct belay_error *err);
+    void *arg;
+};
+
 struct op_table;
 struct operation;
 struct op_call;
@@ -147,6 +168,7 @@ struct op_call {
                                        there are of them; NULL: one page is the answer */
     struct belay_cancel *cancel;    /* ends whatever waits; may be NULL */
     op_handler *work;               /* runs jobs as processes; NULL where nobody can */
+    const struct op_runner *runner; /* runs a command; NULL where nobody can */
     bool is_quiet;                  /* remarks are not wanted */
 };
 

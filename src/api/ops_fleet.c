@@ -87,6 +87,21 @@ static const struct op_arg claim_args[] = {
       .max = TIME_MAX_MS,
       .placeholder = "D",
       .help = "release it by itself then" },
+    { .name = "grace",
+      .kind = OP_OPTION,
+      .type = OP_DURATION,
+      .min = 0,
+      .max = 3600000,
+      .placeholder = "D",
+      .fallback = "5s",
+      .help = "of a command whose claim is lost: from TERM to KILL" },
+    { .name = "command",
+      .kind = OP_POSITIONAL,
+      .type = OP_TEXT,
+      .repeated = true,
+      .max = OP_TEXT_MAX,
+      .placeholder = "COMMAND",
+      .help = "run while the subject is held, with its arguments; behind --" },
 };
 
 static const struct op_arg release_args[] = {
@@ -211,7 +226,13 @@ const struct operation ops_fleet[8] = {
           "Prints the claim at once and goes on; INT, TERM or HUP release it. "
           "However this command ends, the subject is free then. Who yields gets "
           "lease_held with the holder's name. Whoever keeps the data must refuse "
-          "a token lower than one it has seen.",
+          "a token lower than one it has seen. With a command nothing is printed: it "
+          "is run when the subject is had, with BELAY_FLEET_TOKEN in its environment "
+          "and in a process group of its own, gets INT, TERM and HUP, and its exit "
+          "status (128 and the signal that ended it) is this one's. When the claim is "
+          "lost it gets TERM, then KILL, and the status is that of lease_lost; when "
+          "this command is killed, so is it. A command that is not there is status "
+          "127, one that cannot be run 126.",
       .args = claim_args,
       .n_args = COUNT_OF(claim_args),
       .scope = OP_SCOPE_WORK,
@@ -220,7 +241,8 @@ const struct operation ops_fleet[8] = {
       .essence = "token",
       .lasts = true,
       .is_live = true,
-      .handler = op_contest_claim },
+      .handler = op_contest_claim,
+      .exit_of = op_exit_of_command },
     { .name = "fleet.contest.release",
       .words = "fleet contest release",
       .summary = "Take a subject from whoever holds it",
@@ -247,7 +269,8 @@ const struct operation ops_fleet[8] = {
       .summary = "List what happened to the contests of a fleet",
       .details =
           "The log is bounded: what was overwritten before it was read is told as "
-          "an event lost with its number, and a reset of the fleet as reset.",
+          "an event lost with its number, and a reset of the fleet as reset. Who "
+          "follows is a member meanwhile, and sleeps until something happens.",
       .args = events_args,
       .n_args = COUNT_OF(events_args),
       .scope = OP_SCOPE_READ,

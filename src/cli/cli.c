@@ -6,6 +6,7 @@
 
 #include "api/handle.h"
 #include "api/op_text.h"
+#include "cli/command.h"
 #include "cli/follow.h"
 #include "cli/job_client.h"
 #include "cli/report.h"
@@ -13,7 +14,25 @@
 #include "cli/watch.h"
 #include "cli/work.h"
 
+/* Failures that have a status of their own, by their reason. */
+static const struct {
+    const char *reason;
+    int status;
+} own_statuses[] = {
+    { "output", 1 },
+    { "command_refused", 126 }, /* as shells have it */
+    { "command_missing", 127 },
+};
 #define EXIT_NOT_WRITTEN 1
+
+static int status_of(const struct belay_error *err, int status)
+{
+    for (size_t i = 0; i < COUNT_OF(own_statuses); i++) {
+        if (strcmp(err->reason, own_statuses[i].reason) == 0)
+            return own_statuses[i].status;
+    }
+    return status;
+}
 
 static void belay_closep(struct belay **b)
 {
@@ -102,6 +121,7 @@ static belay_rc ends_open(const struct cli *cli, const struct request *r,
     out->follows = is_followed(r);
     if (!r->op->lasts && !is_given(r, "follow") && !is_given(r, "watch"))
         return BELAY_OK;
+    out->stopper.has_relay = is_given(r, "command");
     return stopper_start(&out->stopper, err);
 }
 
@@ -112,6 +132,7 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
     const struct op_source source = { .read = stream_read, .arg = &r->source };
     const struct op_sink sink = { .write = stream_write, .arg = &ends->to };
     const struct op_follow follow = { .emit = follow_emit, .arg = &ends->follower };
+    const struct op_runner runner = { .run = command_run, .arg = &ends->stopper };
     bool is_named = r->op->scope > OP_SCOPE_READ; /* it leaves a trace */
     char principal[PRINCIPAL_MAX];
 
@@ -132,6 +153,7 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
         .follow = ends->follows ? &follow : NULL,
         .cancel = ends->stopper.cancel,
         .work = work_run,
+        .runner = ends->stopper.has_relay ? &runner : NULL,
         .is_quiet = r->quiet,
     };
     if (r->socket)
@@ -247,7 +269,7 @@ int cli_run(const struct cli *cli, char *const *argv, size_t n)
         return show_usage(cli, &err);
     if (rc != BELAY_OK) {
         status = report_error(cli->err, &err, json);
-        return strcmp(err.reason, "output") == 0 ? EXIT_NOT_WRITTEN : status;
+        return status_of(&err, status);
     }
     if (report_write(cli->out, buf_view(&out), &err) != BELAY_OK) {
         (void)report_error(cli->err, &err, json);

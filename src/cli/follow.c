@@ -1,6 +1,7 @@
 #include "cli/follow.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "cli/report.h"
@@ -50,6 +51,13 @@ static void *listen_for_signals(void *arg)
     while (!atomic_load(&s->is_over)) {
         if (sigwait(&s->signals, &number) || atomic_load(&s->is_over))
             continue;
+        if (s->has_relay) {
+            char byte = (char)number;
+            ssize_t told = write(s->relay[1], &byte, 1);
+            (void)told; /* full of signals that nobody has looked at */
+        }
+        if (atomic_load(&s->is_relaying))
+            continue;
         if (n++ > 0)
             _exit(128 + number); /* somebody is in a hurry */
         belay_cancel_trigger(s->cancel);
@@ -57,13 +65,35 @@ static void *listen_for_signals(void *arg)
     return NULL;
 }
 
+static void close_relay(struct stopper *s)
+{
+    if (!s->has_relay)
+        return;
+    (void)close(s->relay[0]);
+    (void)close(s->relay[1]);
+    s->has_relay = false;
+}
+
+int stopper_relay(struct stopper *s)
+{
+    atomic_store(&s->is_relaying, true);
+    return s->relay[0];
+}
+
 belay_rc stopper_start(struct stopper *s, struct belay_error *err)
 {
     struct belay_cancel *cancel;
-    belay_rc rc = belay_cancel_new(&cancel, err);
 
-    if (rc != BELAY_OK)
+    if (s->has_relay && pipe2(s->relay, O_CLOEXEC | O_NONBLOCK)) {
+        s->has_relay = false;
+        return err_reason(err, BELAY_UNAVAILABLE, "descriptors",
+                          "too many files are open");
+    }
+    belay_rc rc = belay_cancel_new(&cancel, err);
+    if (rc != BELAY_OK) {
+        close_relay(s);
         return rc;
+    }
     (void)sigemptyset(&s->signals);
     (void)sigaddset(&s->signals, SIGINT);
     (void)sigaddset(&s->signals, SIGTERM);
@@ -75,6 +105,7 @@ belay_rc stopper_start(struct stopper *s, struct belay_error *err)
     (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
     belay_cancel_free(cancel);
     s->cancel = NULL;
+    close_relay(s);
     return err_reason(err, BELAY_UNAVAILABLE, "threads", "no thread can be started");
 }
 
@@ -88,4 +119,5 @@ void stopper_stop(struct stopper *s)
     (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
     belay_cancel_free(s->cancel);
     s->cancel = NULL;
+    close_relay(s);
 }

@@ -71,7 +71,8 @@ static char **environment_of(struct run *r)
         { "BELAY_SOCKET", r->socket.path },
         { "BELAY_NAMESPACE", belay_namespace(r->worker->belay) },
     };
-    return child_environment(environ, variables, COUNT_OF(variables), &r->arena);
+    return child_environment(environ, CHILD_WITHOUT_OURS, variables,
+                             COUNT_OF(variables), &r->arena);
 }
 
 /* --- beginning --- */

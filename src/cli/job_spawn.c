@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define OWN_PREFIX "BELAY_"
 #define FAILURE_FD 3 /* in the child */
 #define EXIT_NOT_RUN 127
 
@@ -27,7 +26,7 @@ static char *join(const struct child_variable *v, struct belay_arena *a)
     return text;
 }
 
-char **child_environment(char *const *environment,
+char **child_environment(char *const *environment, const char *without,
                          const struct child_variable *variables, size_t n,
                          struct belay_arena *a)
 {
@@ -39,7 +38,7 @@ char **child_environment(char *const *environment,
     if (!out)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(environment[i], OWN_PREFIX, strlen(OWN_PREFIX)) != 0)
+        if (strncmp(environment[i], without, strlen(without)) != 0)
             out[used++] = environment[i];
     }
     for (size_t i = 0; i < n; i++) {
@@ -66,11 +65,14 @@ static void close_all(const int fds[PIPE_COUNT])
     }
 }
 
-static bool open_pipes(struct pipes *p)
+/* From `first` on; there are none before it. */
+static bool open_pipes(struct pipes *p, size_t first)
 {
     bool opened = true;
 
-    for (size_t i = 0; i < PIPE_COUNT; i++) {
+    for (size_t i = 0; i < first; i++)
+        p->ours[i] = p->theirs[i] = -1;
+    for (size_t i = first; i < PIPE_COUNT; i++) {
         int ends[2] = { -1, -1 };
         bool they_read = i == PIPE_IN;
         if (opened && pipe2(ends, O_CLOEXEC))
@@ -89,8 +91,10 @@ static int set_files(posix_spawn_file_actions_t *files, const struct pipes *p)
 {
     int rc = 0;
 
-    for (int i = 0; i < PIPE_COUNT && !rc; i++)
-        rc = posix_spawn_file_actions_adddup2(files, p->theirs[i], i);
+    for (int i = 0; i < PIPE_COUNT && !rc; i++) {
+        if (p->theirs[i] >= 0)
+            rc = posix_spawn_file_actions_adddup2(files, p->theirs[i], i);
+    }
     return rc;
 }
 
@@ -175,8 +179,9 @@ static int watch(pid_t pid)
     return -1;
 }
 
-belay_rc child_spawn(char *const *argv, char *const *environment, struct child *out,
-                     struct belay_error *err)
+static belay_rc spawn_with(char *const *argv, char *const *environment,
+                           size_t first_pipe, struct child *out,
+                           struct belay_error *err)
 {
     char parent[I64_TEXT_MAX];
     char **words = words_for(argv, parent);
@@ -185,7 +190,7 @@ belay_rc child_spawn(char *const *argv, char *const *environment, struct child *
 
     if (!words)
         return err_no_memory(err, "a process");
-    int why = open_pipes(&p) ? spawn(words, environment, &p, &pid) : errno;
+    int why = open_pipes(&p, first_pipe) ? spawn(words, environment, &p, &pid) : errno;
     free(words);
     close_all(p.theirs);
     int pidfd = why ? -1 : watch(pid);
@@ -202,6 +207,18 @@ belay_rc child_spawn(char *const *argv, char *const *environment, struct child *
                            .err = p.ours[PIPE_ERR],
                            .failure = p.ours[PIPE_FAILURE] };
     return BELAY_OK;
+}
+
+belay_rc child_spawn(char *const *argv, char *const *environment, struct child *out,
+                     struct belay_error *err)
+{
+    return spawn_with(argv, environment, PIPE_IN, out, err);
+}
+
+belay_rc child_spawn_beside(char *const *argv, char *const *environment,
+                            struct child *out, struct belay_error *err)
+{
+    return spawn_with(argv, environment, PIPE_FAILURE, out, err);
 }
 
 /* --- the child's side --- */

@@ -27,9 +27,10 @@ struct child_variable {
     const char *name, *value;
 };
 
-/* The worker's environment without anything that begins with BELAY_, and with these;
- * ends with NULL, in the arena.  NULL: no memory. */
-MUST_USE char **child_environment(char *const *environment,
+/* The environment without anything that begins with `without`, and with these; ends with
+ * NULL, in the arena.  NULL: no memory. */
+#define CHILD_WITHOUT_OURS "BELAY_" /* for jobs: nothing of the worker's */
+MUST_USE char **child_environment(char *const *environment, const char *without,
                                   const struct child_variable *variables, size_t n,
                                   struct belay_arena *a);
 
@@ -37,6 +38,11 @@ MUST_USE char **child_environment(char *const *environment,
  * then.  To be called by a thread that stays until the child has ended. */
 MUST_USE belay_rc child_spawn(char *const *argv, char *const *environment,
                               struct child *out, struct belay_error *err);
+
+/* The same with this program's standard descriptors instead of pipes: in, out and err are
+ * -1. */
+MUST_USE belay_rc child_spawn_beside(char *const *argv, char *const *environment,
+                                     struct child *out, struct belay_error *err);
 
 /* The other side, called by main: words behind JOB_WORD.  Returns only to fail. */
 int job_become(int n, char *const *words);

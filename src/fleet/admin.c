@@ -130,8 +130,9 @@ belay_rc belay_fleet_reset(struct belay_fleet *f, struct belay_error *err)
     free_all(f);
     cache_empty(f);
     /* Last: whoever sees the new epoch finds the new floors. */
-    atomic_fetch_add_explicit(f->epoch, 1, memory_order_acq_rel);
+    atomic_fetch_add_explicit(f->epoch, 1, memory_order_seq_cst);
     fleet_step(f, STEP_RESET_EPOCH);
+    log_tell(f);
     return BELAY_OK;
 }
 

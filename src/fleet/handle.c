@@ -17,26 +17,6 @@ void fleet_refuse_observer(struct belay_error *err)
     (void)err_reason(err, BELAY_MISUSE, "observer", "an observer changes nothing");
 }
 
-/* Unlocking is a plain store and a look for waiters, half the price of an exchange.  A waiter
- * may be overlooked that came in between; it sleeps a millisecond at most. */
-void fleet_lock_slow(struct belay_fleet *f)
-{
-    uint32_t free = 0;
-
-    atomic_fetch_add_explicit(&f->lock_waiters, 1, memory_order_seq_cst);
-    while (!atomic_compare_exchange_strong_explicit(
-        &f->lock, &free, 1, memory_order_acquire, memory_order_relaxed)) {
-        futex_wait(&f->lock, 1, 1000);
-        free = 0;
-    }
-    atomic_fetch_sub_explicit(&f->lock_waiters, 1, memory_order_relaxed);
-}
-
-void fleet_unlock_slow(struct belay_fleet *f)
-{
-    (void)futex_wake(&f->lock, 1);
-}
-
 void fleet_set_step(struct belay_fleet *f, fleet_step_fn step, void *arg)
 {
     f->step = step;
@@ -82,6 +62,7 @@ belay_rc handle_new(struct space *space, struct belay_fleet **out,
         return rc;
     }
     f->magic = FLEET_MAGIC;
+    atomic_store(&f->leans_to, lock_can_lean() ? 0 : LEANS_TO_NOBODY);
     f->fd = -1;
     f->node = UINT32_MAX;
     f->clock = clock_system();

@@ -101,8 +101,6 @@ struct seen {
 struct belay_fleet {
     uint64_t magic; /* zero after fork() */
     bool is_one_thread, is_observer;
-    _Atomic uint32_t lock; /* of everything below that changes */
-    _Atomic uint32_t lock_waiters;
     fleet_step_fn step;
     void *step_arg;
 
@@ -120,6 +118,14 @@ struct belay_fleet {
     uint64_t key[2];
     int64_t clock_base_us;
     bool is_virtual;
+
+    /* The lock of everything that changes (lock.c), on a line that who only looks does not
+     * need. */
+    _Alignas(64) _Atomic uint32_t lock;
+    _Atomic uint32_t lock_waiters;
+    _Atomic uintptr_t leans_to; /* a thread; 0: none yet; LEANS_TO_NOBODY: no more */
+    _Atomic uint32_t is_inside; /* that thread, without having taken the word */
+    bool is_leaning;            /* how who is inside came there */
 
     /* The member. */
     uint32_t node;
@@ -185,16 +191,40 @@ static inline MUST_USE belay_rc fleet_check_member(const struct belay_fleet *f,
     return rc;
 }
 
+/* --- lock.c --- */
+
+#define LEANS_TO_NOBODY ((uintptr_t)1)
+
+/* Whether a lock may lean to a thread: the kernel must be able to make all threads of this
+ * process pass a barrier. */
+bool lock_can_lean(void);
 void fleet_lock_slow(struct belay_fleet *f);
 void fleet_unlock_slow(struct belay_fleet *f);
 
+/* The thread that the lock leans to pays for no exchange: it says that it is inside and looks
+ * whether the lock still leans to it.  Who else wants it takes that away first, once and for
+ * good, and pays for the barrier of both. */
 static inline void fleet_lock(struct belay_fleet *f)
 {
-    uint32_t free = 0;
-
     if (f->is_one_thread)
         return;
-    if (!atomic_compare_exchange_strong_explicit(
+    uintptr_t self = (uintptr_t)pthread_self();
+    if (atomic_load_explicit(&f->leans_to, memory_order_relaxed) == self) {
+        /* Acquires what a thread left that had this address before us. */
+        (void)atomic_load_explicit(&f->is_inside, memory_order_acquire);
+        atomic_store_explicit(&f->is_inside, 1, memory_order_relaxed);
+        atomic_signal_fence(memory_order_seq_cst);
+        if (__builtin_expect(
+                atomic_load_explicit(&f->leans_to, memory_order_relaxed) == self, 1)) {
+            f->is_leaning = true;
+            return;
+        }
+        atomic_store_explicit(&f->is_inside, 0, memory_order_release);
+    }
+    uint32_t free = 0;
+    if (UNLIKELY(atomic_load_explicit(&f->leans_to, memory_order_relaxed) !=
+                 LEANS_TO_NOBODY) ||
+        !atomic_compare_exchange_strong_explicit(
             &f->lock, &free, 1, memory_order_acquire, memory_order_relaxed))
         fleet_lock_slow(f);
 }
@@ -203,6 +233,11 @@ static inline void fleet_unlock(struct belay_fleet *f)
 {
     if (f->is_one_thread)
         return;
+    if (f->is_leaning) {
+        f->is_leaning = false;
+        atomic_store_explicit(&f->is_inside, 0, memory_order_release);
+        return;
+    }
     atomic_store_explicit(&f->lock, 0, memory_order_release);
     if (UNLIKELY(atomic_load_explicit(&f->lock_waiters, memory_order_relaxed) != 0))
         fleet_unlock_slow(f);
@@ -429,6 +464,8 @@ uint64_t log_claim(struct belay_fleet *f, const struct key *key,
                    const struct belay_contest_terms *terms, const struct tenure *who,
                    uint64_t now_ms, uint64_t expires_ms);
 uint64_t log_release(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms);
+/* Wakes who follows the log, if somebody does. */
+void log_tell(struct belay_fleet *f);
 void log_revoked(struct belay_fleet *f, const struct tenure *who, uint64_t now_ms,
                  enum belay_contest_reason reason);
 
@@ -487,6 +524,13 @@ static inline uint32_t word_mark(au32 *word)
     return atomic_fetch_or_explicit(word, WORD_SLEEPERS, memory_order_seq_cst) |
            WORD_SLEEPERS;
 }
+
+/* The name of the word that a ring of notify posts. */
+#define RING_WORD_MAX 32
+void ring_word_name(uint32_t kind, char out[RING_WORD_MAX]);
+
+/* Counts a post and wakes who sleeps. */
+void word_post(au32 *word);
 
 /* --- futex.c --- */
 

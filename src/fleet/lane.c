@@ -27,7 +27,8 @@ static uint64_t put_large(struct belay_ring *r, const void *data, size_t len)
 }
 
 /* Appends frame c of our lane to the order: the descriptor's CAS is the moment it happens;
- * raising the head may be left to others (F3). */
+ * raising the head may be left to others (F3).  Both are before whatever the caller looks at
+ * next, such as who sleeps. */
 void lane_order(struct belay_ring *r, uint64_t c)
 {
     for (;;) {
@@ -43,17 +44,17 @@ void lane_order(struct belay_ring *r, uint64_t c)
                 atomic_load_explicit(&r->shared->order_head, memory_order_acquire) != h)
                 continue;
             if (!atomic_compare_exchange_strong_explicit(
-                    cell, &v, mine, memory_order_acq_rel, memory_order_acquire))
+                    cell, &v, mine, memory_order_seq_cst, memory_order_acquire))
                 continue;
             fleet_step(r->f, STEP_ORDER_SET);
             (void)atomic_compare_exchange_strong_explicit(&r->shared->order_head, &h,
-                                                          h + 1, memory_order_acq_rel,
-                                                          memory_order_acquire);
+                                                          h + 1, memory_order_seq_cst,
+                                                          memory_order_seq_cst);
             fleet_step(r->f, STEP_ORDER_ADVANCED);
             return;
         }
         (void)atomic_compare_exchange_strong_explicit(&r->shared->order_head, &h, h + 1,
-                                                      memory_order_acq_rel,
+                                                      memory_order_seq_cst,
                                                       memory_order_acquire);
     }
 }

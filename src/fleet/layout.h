@@ -47,9 +47,11 @@ static_assert(ATOMIC_INT_LOCK_FREE == 2 && sizeof(au32) == 4, "futexes");
 #if defined(__SANITIZE_THREAD__)
 #define fence_release() atomic_signal_fence(memory_order_seq_cst)
 #define fence_acquire() atomic_signal_fence(memory_order_seq_cst)
+#define fence_full() atomic_signal_fence(memory_order_seq_cst)
 #else
 #define fence_release() atomic_thread_fence(memory_order_release)
 #define fence_acquire() atomic_thread_fence(memory_order_acquire)
+#define fence_full() atomic_thread_fence(memory_order_seq_cst)
 #endif
 
 #define SEGMENT_MAGIC UINT64_C(0x54454c4659414c42) /* "BLAYFLET" */
@@ -149,8 +151,14 @@ static_assert(sizeof(struct ring_header) == 184, "no padding");
 /* Follows the header at RING_SHARED_AT. */
 struct ring_shared {
     au64 order_head, order_floor;
-    au64 pad[14];
+    au64 latest; /* of a value (value.c) */
+    au32
+        followers; /* of the contest's log: a word of notify that is posted for sleepers
+                       alone */
+    au32 pad0;
+    au64 pad1[12];
 };
+static_assert(sizeof(struct ring_shared) == 128, "a pair of lines");
 
 struct lane {
     au64 head;  /* frames published */

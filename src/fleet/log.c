@@ -85,6 +85,26 @@ static void digits_of(struct belay_fleet *f, const void *label, size_t len,
                    (unsigned long long)fleet_hash(f->key, 0, label, len));
 }
 
+/* Who sleeps until something is logged marks the word, and looks at the log again before it
+ * sleeps: it has seen the frame, or we see its mark.  The word is on the line of the order's
+ * head, which was just changed. */
+void log_tell(struct belay_fleet *f)
+{
+    au32 *word = &f->log.shared->followers;
+
+    if (UNLIKELY((atomic_load_explicit(word, memory_order_seq_cst) & WORD_SLEEPERS) !=
+                 0))
+        word_post(word);
+}
+
+static inline uint64_t log_commit(struct belay_fleet *f, struct slot *slot)
+{
+    uint64_t seq = lane_commit(&f->log, slot);
+
+    log_tell(f);
+    return seq;
+}
+
 static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
                                    const struct belay_contest_terms *terms,
                                    const struct tenure *who, uint64_t now_ms,
@@ -108,7 +128,7 @@ static inline uint64_t write_claim(struct belay_fleet *f, const struct key *key,
     pack_bytes(&p, key->label, key->len);
     pack_bytes(&p, terms->owner, terms->owner_len);
     put(&p, p.last);
-    return lane_commit(&f->log, slot);
+    return log_commit(f, slot);
 }
 
 /* Labels that do not fit. */
@@ -159,7 +179,7 @@ static inline uint64_t write_end(struct belay_fleet *f, const struct tenure *who
     if (reason != 0)
         pack_tail(&p, reason, 1);
     put(&p, p.last);
-    return lane_commit(&f->log, slot);
+    return log_commit(f, slot);
 }
 
 /* A subject that is not in its entry or does not fit into a frame. */

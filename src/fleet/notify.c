@@ -3,6 +3,7 @@
  * wakes nobody takes the bit away, and wakes once more, for those who came in between: so
  * nothing is left to do for waiters that died, and nobody can take another's bit. */
 #include <limits.h>
+#include <stdio.h>
 
 #include "fleet/impl.h"
 
@@ -37,6 +38,11 @@ belay_rc belay_notify_open(struct belay_fleet *f, const char *name,
                       "all %u words of the fleet are taken", f->n_words);
 }
 
+void ring_word_name(uint32_t kind, char out[RING_WORD_MAX])
+{
+    (void)snprintf(out, RING_WORD_MAX, "ring %u", kind);
+}
+
 static belay_rc check_word(const struct belay_fleet *f, struct belay_notify word,
                            struct belay_error *err)
 {
@@ -55,6 +61,14 @@ static __attribute__((noinline)) void wake_sleepers(au32 *word)
         atomic_compare_exchange_strong_explicit(
             word, &is, is & ~WORD_SLEEPERS, memory_order_acq_rel, memory_order_relaxed))
         (void)futex_wake(word, INT_MAX);
+}
+
+void word_post(au32 *word)
+{
+    uint32_t was = atomic_fetch_add_explicit(word, WORD_POST, memory_order_seq_cst);
+
+    if ((was & WORD_SLEEPERS) != 0)
+        wake_sleepers(word);
 }
 
 belay_rc belay_notify_post(struct belay_fleet *f, struct belay_notify word,

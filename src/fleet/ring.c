@@ -246,11 +246,11 @@ static bool is_as(const struct ring_map *map, const struct ring_geometry *g,
 static belay_rc open_words(struct belay_ring *ring, struct belay_error *err)
 {
     const struct ring_geometry *g = &ring->map->geo;
-    char name[32];
+    char name[RING_WORD_MAX];
     belay_rc rc = BELAY_OK;
 
     if (g->notify && ring->word.slot == UINT32_MAX) {
-        (void)snprintf(name, sizeof(name), "ring %u", g->kind);
+        ring_word_name(g->kind, name);
         rc = belay_notify_open(ring->f, name, &ring->word, err);
     }
     if (rc == BELAY_OK && g->reliable && ring->room.slot == UINT32_MAX) {

@@ -18,7 +18,7 @@
 
 static au64 *latest_of(const struct belay_ring *r)
 {
-    return &r->shared->pad[0];
+    return &r->shared->latest;
 }
 
 static uint64_t latest_make(uint32_t node, uint64_t seq)

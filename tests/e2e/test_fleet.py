@@ -144,6 +144,120 @@ def renewed():
     second.end()
 
 
+class Runner:
+    """A command that runs while a subject is held; `first` is the first line that it printed."""
+
+    def __init__(self, subject, script, *words):
+        self.run = subprocess.Popen([BELAY, "fleet", "contest", "claim", subject, "--fleet", FLEET, "--owner",
+                                     "runner", *words, "--", "sh", "-c", script], bufsize=0,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.first = self.run.stdout.readline().decode().split()
+
+    def end(self, number=None, said=b""):
+        """The exit status and what else it printed."""
+        if number:
+            self.run.send_signal(number)
+        out, err = self.run.communicate(said, timeout=20)
+        return self.run.returncode, out.decode(), err.decode()
+
+
+def command(*words):
+    """What a command ends with that is run with a subject that nobody else has."""
+    ran = belay("fleet", "contest", "claim", "c", "--fleet", FLEET, "--owner", "me", *words)
+    return ran.returncode, ran.stdout.decode()
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@case("a command has the subject while it runs, its token, its input and its output")
+def commanded():
+    # Its pid, its process group and its token.
+    run = Runner("c", 'echo $$ $(cut -d" " -f5 /proc/$$/stat) $BELAY_FLEET_TOKEN; cat; exit 5', "--ttl", "300ms")
+    pid, group, token = run.first
+    same(group, pid)
+    time.sleep(0.6)  # it is renewed
+    seen = status()["contests"]
+    same([(c["subject"], c["owner"], c["token"]) for c in seen], [("c", "runner", token)])
+    same(command("--", "echo", "no"), (4, ""))
+    same(run.end(said=b"to the end"), (5, "to the end", ""))
+    same(items("fleet", "contest", "ls", "--fleet", FLEET), [])
+
+
+@case("who waits with a command runs it when the one before has ended")
+def queued():
+    run = Runner("c", "echo $BELAY_FLEET_TOKEN; read line")
+    waiter = subprocess.Popen([BELAY, "fleet", "contest", "claim", "c", "--fleet", FLEET, "--owner", "next",
+                               "--wait", "20s", "--", "sh", "-c", "echo $BELAY_FLEET_TOKEN"],
+                              stdout=subprocess.PIPE)
+    until(lambda: len(status()["members"]) == 2, "the waiter joined")
+    time.sleep(0.1)
+    same(waiter.poll(), None)
+    same(run.end(said=b"go\n")[0], 0)
+    out, _ = waiter.communicate(timeout=20)
+    same(waiter.returncode, 0)
+    check(int(out) > int(run.first[0]), "token")
+
+
+@case("a command's exit status is that of the claim, and so is its signal")
+def statuses():
+    same(command("--", "true"), (0, ""))
+    same(command("--", "sh", "-c", "exit 77"), (77, ""))
+    same(command("--", "sh", "-c", "kill -9 $$"), (137, ""))
+    same(command("--", "echo", "--help", ""), (0, "--help \n"))  # nothing behind -- is ours
+    same(command("--", "no such command"), (127, ""))
+    same(command("--", "/dev/null"), (126, ""))
+    same(command("--for", "1s", "--", "true"), (2, ""))
+    same(refused("fleet", "contest", "claim", "c", "--fleet", FLEET, "--owner", "me", "--", "/none/such"),
+         (127, "unavailable", "command_missing"))
+
+
+@case("signals go to the command, which may take them as it likes")
+def signalled():
+    run = Runner("c", "sleep 60 & trap 'kill $!; echo told; exit 3' TERM; echo ready; wait")
+    same(run.end(signal.SIGTERM), (3, "told\n", ""))
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        run = Runner("c", "echo ready; exec sleep 60")
+        same(run.end(number)[0], 128 + number)
+    run = Runner("c", "n=0; trap 'n=$((n+1)); echo $n' INT; echo ready; while [ $n -lt 2 ]; do sleep 0.05; done; exit 0")
+    for n in b"1\n", b"2\n":  # the second one is the command's, too
+        run.run.send_signal(signal.SIGINT)
+        same(run.run.stdout.readline(), n)
+    same(run.end()[0], 0)
+    same(items("fleet", "contest", "ls", "--fleet", FLEET), [])
+
+
+@case("a command whose claim is lost is told to end, and is ended if it does not")
+def ended():
+    words = ("fleet", "contest", "release", "c", "--fleet", FLEET)
+    run = Runner("c", "sleep 60 & echo $$ $!; trap 'echo told; exit 0' TERM; wait")
+    same(ask(*words)["released"], True)
+    rc, out, err = run.end()
+    same((rc, out), (4, "told\n"))
+    check("taken away" in err, err)
+    until(lambda: not any(is_running(pid) for pid in run.first), "all of its group are gone")
+    run = Runner("c", "trap '' TERM; echo $$; while :; do sleep 0.1; done", "--grace", "300ms")
+    began = time.monotonic()
+    same(ask(*words)["released"], True)
+    same(run.end()[0], 4)
+    check(0.3 <= time.monotonic() - began < 5, "after the grace")
+    until(lambda: not is_running(run.first[0]), "killed")
+
+
+@case("a command dies with the one who holds the subject for it, and the subject is free at once")
+def orphaned():
+    run = Runner("c", "echo $$; exec sleep 60")
+    run.run.kill()
+    run.run.wait()
+    same(command("--", "echo", "mine"), (0, "mine\n"))
+    until(lambda: not is_running(run.first[0]), "killed with it")
+
+
 @case("release takes a subject away, if it is still the tenure that is meant")
 def released():
     holder = Holder("r")
@@ -174,6 +288,45 @@ def followed():
         p.send_signal(signal.SIGINT)
         p.communicate(timeout=10)
         same(p.returncode, 0)
+
+
+def sleeps(pid):
+    """How often the threads of a process have gone to sleep."""
+    total = 0
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/status", encoding="utf-8") as lines:
+            total += next(int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt"))
+    return total
+
+
+@case("who follows sleeps until something happens, and is told at once")
+def woken():
+    run = subprocess.Popen([BELAY, "--output", "jsonl", "fleet", "events", FLEET, "-f", "--tail", "0"],
+                           bufsize=0, stdout=subprocess.PIPE)
+    until(lambda: run.pid in [m["pid"] for m in status()["members"]], "it is a member")
+    time.sleep(0.3)
+    before = sleeps(run.pid)
+    time.sleep(2)
+    idle = sleeps(run.pid) - before
+    check(idle <= 8, f"slept {idle} times in 2 s")  # a look each second; 40 if it looked every 50 ms
+    late = []
+    for i in range(9):
+        # Not as it was woken the last time: it shall be asleep again.
+        time.sleep(0.05)
+        if i % 3 == 0:
+            ask("fleet", "publish", "woken", "--fleet", FLEET)
+            told = [json.loads(run.stdout.readline())]
+        else:
+            same(command("--", "true"), (0, ""))
+            told = [json.loads(run.stdout.readline()) for _ in range(2)]
+        late.append(time.time() * 1000 - told[-1]["at_ms"])
+        same([e["event"] for e in told], ["published"] if i % 3 == 0 else ["claimed", "released"])
+    check(sorted(late)[4] < 50, f"told after {late} ms")
+    began = time.monotonic()
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=10)
+    same(run.returncode, 0)
+    check(time.monotonic() - began < 0.9, "a signal ends its sleep")
 
 
 @case("messages are listed and followed by topic")
