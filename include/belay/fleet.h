@@ -64,7 +64,8 @@ enum belay_fleet_flag {
     BELAY_FLEET_ONE_THREAD = 4, /* the caller never uses the handle from two at once */
     BELAY_FLEET_MUST_EXIST = 8, /* not_found instead of creating */
     BELAY_FLEET_NODE = 16,      /* `node` is wanted, if it is free */
-    BELAY_FLEET_GUARD_SIGBUS = 32, /* see F4; installs a handler for SIGBUS once */
+    BELAY_FLEET_GUARD_SIGBUS = 32,   /* see F4; installs a handler for SIGBUS once */
+    BELAY_FLEET_ORDERED_EVENTS = 64, /* events in one order for all, see there */
 };
 
 /* Zero it, set size.  What is 0 has its default.  The geometry counts for whoever creates
@@ -304,7 +305,11 @@ BELAY_API void belay_notify_bridge_close(struct belay_notify_bridge *b);
 /* --- events ---------------------------------------------------------------------- */
 
 /* Small messages with a topic, for whoever listens: the ring of kind 220, whose frames (kind 1)
- * are topic_len u16 | data_len u16 | wall clock in ms u64 | topic | data, little-endian. */
+ * are topic_len u16 | data_len u16 | wall clock in ms u64 | topic | data, little-endian.
+ *
+ * Those of one member are in its order; those of different members are seen by each in an order
+ * of its own.  Where the first handle that uses the fleet's events was joined with
+ * BELAY_FLEET_ORDERED_EVENTS they are in one order for all; others find it so. */
 #define BELAY_FLEET_EVENT_KIND 220
 #define BELAY_FLEET_EVENT_MAX 244 /* bytes of topic and data together */
 

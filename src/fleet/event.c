@@ -4,13 +4,13 @@
 #define EVENT_HEAD 12
 #define FRAME_EVENT 1
 
-static belay_rc event_ring(struct belay_fleet *f, struct belay_ring **out,
-                           struct belay_error *err)
+static belay_rc open_as(struct belay_fleet *f, enum belay_topology topology,
+                        struct belay_ring **out, struct belay_error *err)
 {
     const struct belay_ring_spec spec = {
         .size = sizeof(spec),
         .kind = BELAY_FLEET_EVENT_KIND,
-        .topology = BELAY_RING_LANES,
+        .topology = (uint8_t)topology,
         .notify = 1,
         .capacity = 256,
         .payload_max = EVENT_HEAD + BELAY_FLEET_EVENT_MAX,
@@ -19,6 +19,22 @@ static belay_rc event_ring(struct belay_fleet *f, struct belay_ring **out,
     };
 
     return belay_ring_open(f, &spec, out, err);
+}
+
+/* As this handle wants it, or as it was made by somebody who wanted it otherwise. */
+static belay_rc event_ring(struct belay_fleet *f, struct belay_ring **out,
+                           struct belay_error *err)
+{
+    static const enum belay_topology ways[] = { BELAY_RING_LANES, BELAY_RING_ORDERED };
+    bool ordered = f->orders_events;
+    struct belay_error why = { .code = 0 };
+    belay_rc rc = open_as(f, ways[ordered], out, &why);
+
+    if (rc == BELAY_INVALID && strcmp(why.reason, "schema") == 0)
+        return open_as(f, ways[!ordered], out, err);
+    if (rc && err)
+        *err = why;
+    return rc;
 }
 
 belay_rc belay_fleet_event_publish(struct belay_fleet *f, const char *topic,

@@ -101,6 +101,7 @@ struct seen {
 struct belay_fleet {
     uint64_t magic; /* zero after fork() */
     bool is_one_thread, is_observer;
+    bool orders_events; /* if nobody has used them yet */
     fleet_step_fn step;
     void *step_arg;
 

@@ -4,6 +4,8 @@
 #include "fleet/impl.h"
 #include "fleet/sigbus.h"
 
+#define FLAGS (2U * BELAY_FLEET_ORDERED_EVENTS - 1U) /* all there are */
+
 static belay_rc read_options(const struct belay_fleet_options *options,
                              struct belay_fleet_options *out, struct belay_error *err)
 {
@@ -13,7 +15,7 @@ static belay_rc read_options(const struct belay_fleet_options *options,
         return err_reason(err, BELAY_MISUSE, "size", "options of another size");
     if (options)
         o = *options;
-    if ((o.flags & ~63U) != 0 || o.fleet_size < BELAY_NONE || o.subjects < 0 ||
+    if ((o.flags & ~FLAGS) != 0 || o.fleet_size < BELAY_NONE || o.subjects < 0 ||
         o.holds < 0 || o.words < 0 || o.log_capacity < 0 || o.arena_len < 0)
         return err_reason(err, BELAY_INVALID, "geometry", "an option is out of range");
     if ((o.flags & BELAY_FLEET_NODE) != 0 && o.node < 0)
@@ -44,6 +46,7 @@ static belay_rc new_handle(struct space *space, int fd,
     f->step_arg = arg;
     f->clock = o->clock;
     f->is_one_thread = (o->flags & BELAY_FLEET_ONE_THREAD) != 0;
+    f->orders_events = (o->flags & BELAY_FLEET_ORDERED_EVENTS) != 0;
     if (o->label)
         (void)snprintf(f->label, sizeof(f->label), "%s", o->label);
     *out = f;

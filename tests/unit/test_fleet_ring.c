@@ -402,6 +402,42 @@ static void the_log_tells_why_a_tenure_was_revoked(struct tap *t)
     belay_fleet_leave(f);
 }
 
+/* Two publish in turns; both listeners must see the turns. */
+static void events_in_one_order(struct tap *t)
+{
+    struct belay_fleet_options o =
+        small_fleet(BELAY_FLEET_PRIVATE | BELAY_FLEET_ORDERED_EVENTS);
+    struct belay_fleet *f = must_join("rings", &o), *g = must_join_beside(f);
+    struct belay_ring_cursor *listeners[2];
+    struct belay_fleet_event events[40];
+    struct belay_ring_poll poll;
+
+    TAP_EQ(t, belay_fleet_event_open(f, BELAY_RING_START, &listeners[0], NULL),
+           BELAY_OK);
+    TAP_EQ(t, belay_fleet_event_open(g, BELAY_RING_START, &listeners[1], NULL),
+           BELAY_OK);
+    for (int i = 0; i < 40; i++)
+        TAP_EQ(t,
+               belay_fleet_event_publish(i % 3 == 0 ? g : f, i % 2 ? "odd" : "even", &i,
+                                         sizeof(i), NULL, NULL),
+               BELAY_OK);
+    for (int k = 0; k < 2; k++) {
+        TAP_EQ(t,
+               belay_fleet_event_poll(listeners[k], k ? "odd" : NULL, events, 40, &poll,
+                                      NULL),
+               BELAY_OK);
+        TAP_EQ(t, poll.n_frames, k ? 20 : 40);
+        for (int i = 0; i < (int)poll.n_frames; i++) {
+            int n = -1;
+            memcpy(&n, events[i].data, sizeof(n));
+            TAP_EQ(t, n, k ? 2 * i + 1 : i);
+        }
+        belay_ring_cursor_close(listeners[k]);
+    }
+    belay_fleet_leave(g);
+    belay_fleet_leave(f);
+}
+
 static void events_are_heard_by_topic(struct tap *t)
 {
     struct belay_fleet *f = private_fleet(), *g = must_join_beside(f);
@@ -513,6 +549,7 @@ int main(int argc, char **argv)
         { "the log tells why a tenure was revoked",
           the_log_tells_why_a_tenure_was_revoked },
         { "events are heard by topic", events_are_heard_by_topic },
+        { "events are in one order where that is wanted", events_in_one_order },
         { "ids print and parse", ids_print_and_parse },
     };
 
