@@ -366,10 +366,11 @@ belay_rc contest_refuse_clock(struct belay_error *err)
                       "this fleet's contests are told the time, or must not be");
 }
 
-belay_rc belay_contest_try(struct belay_fleet *f,
-                           const struct belay_contest_subject *subject,
-                           const struct belay_contest_terms *terms,
-                           struct belay_contest_claim *out, struct belay_error *err)
+ON_A_LINE belay_rc belay_contest_try(struct belay_fleet *f,
+                                     const struct belay_contest_subject *subject,
+                                     const struct belay_contest_terms *terms,
+                                     struct belay_contest_claim *out,
+                                     struct belay_error *err)
 {
     belay_rc rc = fleet_check_member(f, err);
 

@@ -156,6 +156,10 @@ struct belay_fleet {
     int64_t beat_framed_us;  /* the last beat that was a frame, too */
 };
 
+/* What a failed try runs through begins on a line of its own: it is so short that where the
+ * linker happens to put it would make a twentieth of it. */
+#define ON_A_LINE __attribute__((aligned(64)))
+
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 static inline void fleet_step(const struct belay_fleet *f, enum fleet_step step)

@@ -46,8 +46,8 @@ static int64_t expiry_ms(const struct belay_fleet *f, const struct record *r,
     return (int64_t)(wall + (end > since ? (end - since) / 1000 : 0));
 }
 
-bool holder_read(struct belay_fleet *f, uint32_t entry, uint64_t o,
-                 struct belay_contest_holder *out)
+ON_A_LINE bool holder_read(struct belay_fleet *f, uint32_t entry, uint64_t o,
+                           struct belay_contest_holder *out)
 {
     const struct record *r = record_of(f, o);
     const struct entry *e = &f->entries[entry];
