@@ -120,9 +120,8 @@ struct belay_fleet {
     int64_t clock_base_us;
     bool is_virtual;
 
-    /* The lock of everything that changes (lock.c), on a line that who only looks does not
-     * need. */
-    _Alignas(64) _Atomic uint32_t lock;
+    /* The lock of everything that changes (lock.c), away from what others only look at. */
+    _Atomic uint32_t lock;
     _Atomic uint32_t lock_waiters;
     _Atomic uintptr_t leans_to; /* a thread; 0: none yet; LEANS_TO_NOBODY: no more */
     _Atomic uint32_t is_inside; /* that thread, without having taken the word */
