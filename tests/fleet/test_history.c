@@ -1,7 +1,6 @@
 /* C1: many members contend for a few subjects, and the history of it is judged (history.h).
  *
- * BELAY_FLEET_TRIES is how many tries there are in all; 10^6 is a good number when there is
- * a minute. */
+ * BELAY_FLEET_TRIES is how many tries there are in all, 10^6 unless said. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,7 +18,7 @@ static uint32_t tries_wanted(void)
     const char *text = getenv("BELAY_FLEET_TRIES");
     unsigned long n = text ? strtoul(text, NULL, 10) : 0;
 
-    return n == 0 ? 300000 : n > 100000000 ? 100000000 : (uint32_t)n;
+    return n == 0 ? 1000000 : n > 100000000 ? 100000000 : (uint32_t)n;
 }
 
 /* Memory that children share. */
