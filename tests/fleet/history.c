@@ -63,6 +63,7 @@ void worker_run(struct worker *w, struct belay_fleet *f)
         } else {
             e.type = EVENT_YIELD;
             e.token = claim.holder.token;
+            e.is_pending = claim.holder.is_pending;
         }
         h->events[h->n++] = e;
     }
@@ -130,6 +131,8 @@ static void judge_yield(const struct event *y, const struct event *t, size_t n,
     struct event key = { .token = y->token };
     const struct event *to = bsearch(&key, t, n, sizeof(*t), by_token);
 
+    if (!to && y->is_pending)
+        return;
     if (!to)
         blame(v, "a yield names a tenure that nobody had", &key, y);
     else if (to->called > y->granted || (to->ended != 0 && to->ended < y->called))
@@ -153,7 +156,7 @@ bool history_judge(struct worker *const *workers, uint32_t n, struct verdict *ou
                 if (e->type != EVENT_YIELD || e->subject != subject)
                     continue;
                 out->yields++;
-                out->pending += e->token == 0;
+                out->pending += e->is_pending;
                 if (e->token != 0)
                     judge_yield(e, tenures, count, out);
             }

@@ -5,7 +5,9 @@
  *
  *   H1  tenures, from the answer that granted to the call that ended them, do not overlap
  *   H2  tokens rise with real time: sorted by token they are sorted by time
- *   H3  a yield names a tenure that was, or was about to be, current during the call
+ *   H3  a yield names a tenure that was, or was about to be, current during the call; one
+ *       that is said to be pending may never come to be: a claimer that is stopped before it
+ *       has its deadline loses what it took after 10 ms
  *
  * Tokens give the order, so that judging takes no search.
  */
@@ -22,7 +24,8 @@ enum event_type { EVENT_NONE, EVENT_TENURE, EVENT_YIELD };
 struct event {
     uint8_t type;
     uint8_t subject;
-    uint64_t token;           /* of the tenure, or of the one yielded to; 0: pending */
+    bool is_pending;          /* of a yield: the claim it names was under way */
+    uint64_t token;           /* of the tenure, or of the one yielded to; 0: none yet */
     uint64_t called, granted; /* ns: before and after the try */
     uint64_t ending, ended;   /* of a tenure: before and after its release; 0: never */
 };

@@ -166,25 +166,26 @@ static void test_judge(struct tap *t)
 {
     /* clang-format off */
     static const struct event good[] = {
-        { EVENT_TENURE, 0, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, 7, 20, 22, 30, 31 },
-        { EVENT_YIELD, 0, 5, 12, 13, 0, 0 },
+        { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, false, 7, 20, 22, 30, 31 },
+        { EVENT_YIELD, 0, false, 5, 12, 13, 0, 0 }, { EVENT_YIELD, 0, true, 6, 12, 13, 0, 0 },
     };
-    static const struct event bad[][3] = {
-        { { EVENT_TENURE, 0, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, 7, 12, 15, 30, 31 } },
-        { { EVENT_TENURE, 0, 7, 10, 11, 20, 21 }, { EVENT_TENURE, 0, 5, 20, 22, 30, 31 } },
-        { { EVENT_TENURE, 0, 5, 10, 11, 20, 21 }, { EVENT_YIELD, 0, 5, 25, 26, 0, 0 } },
-        { { EVENT_TENURE, 0, 5, 10, 11, 20, 21 }, { EVENT_YIELD, 0, 6, 12, 13, 0, 0 } },
-        { { EVENT_TENURE, 0, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, 5, 20, 22, 30, 31 } },
+    static const struct event bad[][4] = {
+        { { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, false, 7, 12, 15, 30, 31 } },
+        { { EVENT_TENURE, 0, false, 7, 10, 11, 20, 21 }, { EVENT_TENURE, 0, false, 5, 20, 22, 30, 31 } },
+        { { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_YIELD, 0, false, 5, 25, 26, 0, 0 } },
+        { { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_YIELD, 0, false, 6, 12, 13, 0, 0 } },
+        { { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_YIELD, 0, true, 5, 25, 26, 0, 0 } },
+        { { EVENT_TENURE, 0, false, 5, 10, 11, 20, 21 }, { EVENT_TENURE, 0, false, 5, 20, 22, 30, 31 } },
     };
     /* clang-format on */
-    struct event events[3];
+    struct event events[4];
     struct worker one = { .history = { .events = events } };
     struct worker *const w[1] = { &one };
     struct verdict v;
 
     memcpy(events, good, sizeof(good));
-    one.history.n = 3;
-    TAP_OK(t, history_judge(w, 1, &v) && v.is_good && v.tenures == 2 && v.yields == 1);
+    one.history.n = 4;
+    TAP_OK(t, history_judge(w, 1, &v) && v.is_good && v.tenures == 2 && v.yields == 2);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         memcpy(events, bad[i], sizeof(bad[i]));
         TAP_OK(t, history_judge(w, 1, &v) && !v.is_good);
