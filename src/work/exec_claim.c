@@ -258,6 +258,22 @@ static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_err
     return rc;
 }
 
+/* Before it is said that nothing is there: what the dead hold is.  Who waits on is woken when
+ * they are found. */
+static belay_rc look_twice(struct claiming *c, struct belay_arena *a,
+                           struct belay_error *err)
+{
+    uint64_t mark = host_mark(c->site->host);
+    bool again = false;
+    belay_rc rc = look(c, a, err);
+
+    /* Nothing is leased where nothing is due later. */
+    if (rc || c->n > 0 || c->next_at_ms == TIME_NONE)
+        return rc;
+    rc = host_settle(c->site->host, mark, &again, err);
+    return rc || !again ? rc : look(c, a, err);
+}
+
 static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
                               struct belay_error *err)
 {
@@ -277,7 +293,7 @@ static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
     while (rc == BELAY_OK) {
         /* Taken before the look: one look is always made after the deadline. */
         bool last = clock->mono_us(clock->arg) >= deadline_us;
-        rc = look(c, a, err);
+        rc = last ? look_twice(c, a, err) : look(c, a, err);
         if (rc || c->n > 0 || last)
             break;
         rc = exec_rest(c->site->space, l, c->next_at_ms, deadline_us, err);
@@ -297,7 +313,8 @@ belay_rc exec_claim(const struct exec_site *site,
     belay_rc rc = claim_prepare(&c, site, policy, a, err);
 
     if (rc == BELAY_OK)
-        rc = policy->max_wait_ms > 0 ? claim_waiting(&c, a, err) : look(&c, a, err);
+        rc = policy->max_wait_ms > 0 ? claim_waiting(&c, a, err)
+                                     : look_twice(&c, a, err);
     if (rc == BELAY_OK)
         rc = claim_payloads(&c, a, err);
     if (rc == BELAY_OK)

@@ -28,3 +28,19 @@ void host_yield(struct host *h, struct host_seat *s)
     if (h)
         h->ops->yield(h, s);
 }
+
+uint64_t host_mark(struct host *h)
+{
+    return h ? atomic_load(&h->sweeps) : 0;
+}
+
+belay_rc host_settle(struct host *h, uint64_t mark, bool *again,
+                     struct belay_error *err)
+{
+    *again = false;
+    if (!h || !h->ops->settle || !host_join(h))
+        return BELAY_OK;
+    belay_rc rc = h->ops->settle(h, err);
+    *again = host_mark(h) != mark;
+    return rc;
+}

@@ -42,6 +42,8 @@ struct host_ops {
     /* Takes the seat or stays in it. */
     bool (*hold)(struct host *h, struct host_seat *s);
     void (*yield)(struct host *h, struct host_seat *s);
+    /* Loses what the dead hold, unless nobody died since that was done; NULL: others do. */
+    belay_rc (*settle)(struct host *h, struct belay_error *err);
 };
 
 /* Who this process is, as leases name it.  Texts are the host's. */
@@ -54,6 +56,7 @@ struct host {
     const struct host_ops *ops;
     bool binds;            /* leases that are granted here end with this process */
     atomic_bool is_joined; /* self can be read */
+    atomic_uint_least64_t sweeps; /* how often what the dead held was lost since then */
     struct host_self self;
 };
 
@@ -71,5 +74,17 @@ bool host_proves_dead(struct host *h, const struct lease_holder *who);
 bool host_hold(struct host *h, struct host_seat *s);
 /* Others may have it, and are woken. */
 void host_yield(struct host *h, struct host_seat *s);
+
+/* For who is about to say that nothing is left:
+ *
+ *     mark = host_mark(h); look; if nothing was found host_settle(h, mark, &again, err)
+ *
+ * What those held who died before the call is lost when it returns, executions only.  *again:
+ * that happened since the mark, by whomever, so there may be something now.  Joins; where
+ * there is no fleet it does nothing.  Nothing is asked of the store while nobody dies, but by
+ * the first call: for those who died while nobody watched.  Not in a body. */
+uint64_t host_mark(struct host *h);
+MUST_USE belay_rc host_settle(struct host *h, uint64_t mark, bool *again,
+                              struct belay_error *err);
 
 #endif /* WORK_HOST_H */

@@ -14,8 +14,31 @@ static int64_t now_us(const struct watch *w)
     return w->clock.mono_us(w->clock.arg);
 }
 
-/* What has changed since the last look. */
-struct roll {
+/* --- who is there --- */
+
+#define IS_BOUND UINT64_C(1)
+#define IS_DEAD UINT64_C(2)
+
+static bool take_roll(struct watch *w, struct roll *out)
+{
+    struct belay_fleet_member all[FLEET_SIZE];
+    size_t n = 0;
+
+    *out = (struct roll){ .taken_us = now_us(w) };
+    if (belay_fleet_members(w->fleet, all, FLEET_SIZE, &n, NULL) != BELAY_OK)
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        bool is_bound = strcmp(all[i].label, LABEL_BOUND) == 0;
+        bool is_dead = all[i].life == BELAY_LIFE_DEAD;
+        if (all[i].node < FLEET_SIZE)
+            out->at[all[i].node] = all[i].incarnation << 2 | (is_dead ? IS_DEAD : 0) |
+                                   (is_bound ? IS_BOUND : 0);
+    }
+    return true;
+}
+
+/* What has changed between two looks. */
+struct loss {
     bool is_one_dead;  /* and not swept yet */
     bool is_one_gone;  /* dead, swept since, or left */
     bool is_bound_one; /* who is gone may have held leases */
@@ -23,33 +46,73 @@ struct roll {
 
 /* Whoever takes a seat from the dead sweeps them from the fleet: that somebody is not there any
  * more is all that can be seen then. */
-static struct roll call_roll(struct watch *w)
+static struct loss compare(const struct roll *was, const struct roll *is)
 {
-    struct belay_fleet_member all[FLEET_SIZE];
-    struct roll r = { .is_one_dead = false };
-    uint64_t alive[FLEET_SIZE] = { 0 };
-    size_t n = 0;
+    struct loss l = { .is_one_dead = false };
 
-    if (belay_fleet_members(w->fleet, all, FLEET_SIZE, &n, NULL) != BELAY_OK)
-        return r;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t is_bound = strcmp(all[i].label, LABEL_BOUND) == 0;
-        if (all[i].life == BELAY_LIFE_DEAD) {
-            r.is_one_dead = r.is_one_gone = true;
-            r.is_bound_one = r.is_bound_one || is_bound;
-        } else if (all[i].node < FLEET_SIZE) {
-            alive[all[i].node] = all[i].incarnation << 1 | is_bound;
-        }
-    }
     for (size_t i = 0; i < FLEET_SIZE; i++) {
-        if (w->alive[i] == 0 || w->alive[i] == alive[i])
+        uint64_t before = was->at[i], after = is->at[i];
+        if (before == after)
             continue;
-        r.is_one_gone = true;
-        r.is_bound_one = r.is_bound_one || (w->alive[i] & 1) != 0;
+        bool is_lost = before != 0 && (before & IS_DEAD) == 0; /* it lived */
+        bool is_found = (after & IS_DEAD) != 0;
+        l.is_one_dead = l.is_one_dead || is_found;
+        l.is_one_gone = l.is_one_gone || is_lost || is_found;
+        l.is_bound_one = l.is_bound_one || (is_lost && (before & IS_BOUND) != 0) ||
+                         (is_found && (after & IS_BOUND) != 0);
     }
-    memcpy(w->alive, alive, sizeof(alive));
-    return r;
+    return l;
 }
+
+/* The dead are found again and again until they are swept. */
+static void remember(struct watch *w, const struct roll *r)
+{
+    w->alive = *r;
+    for (size_t i = 0; i < FLEET_SIZE; i++) {
+        if ((r->at[i] & IS_DEAD) != 0)
+            w->alive.at[i] = 0;
+    }
+}
+
+/* What those held who were gone by that roll is lost. */
+static void note_settled(struct watch *w, const struct roll *r)
+{
+    (void)pthread_mutex_lock(&w->mutex);
+    if (!w->is_settled || r->taken_us >= w->settled.taken_us)
+        w->settled = *r;
+    w->is_settled = true;
+    (void)pthread_mutex_unlock(&w->mutex);
+}
+
+static bool is_settled(struct watch *w, const struct roll *r)
+{
+    (void)pthread_mutex_lock(&w->mutex);
+    bool is = w->is_settled && !compare(&w->settled, r).is_bound_one;
+    (void)pthread_mutex_unlock(&w->mutex);
+    return is;
+}
+
+/* Beside the thread, which may be doing the same, and leaves the dead to it: they stay in the
+ * fleet until it, or another's, is through. */
+belay_rc host_watch_settle(struct host *h, struct belay_error *err)
+{
+    struct watch *w = (struct watch *)h;
+    int64_t lost = 0;
+    struct roll r;
+
+    if (!take_roll(w, &r))
+        return BELAY_OK; /* H3 */
+    if (!is_settled(w, &r)) {
+        belay_rc rc = exec_dead_sweep(&w->site, &lost, err);
+        if (rc != BELAY_OK && rc != BELAY_CORRUPT) /* `check` tells of that */
+            return rc;
+        (void)atomic_fetch_add(&h->sweeps, 1);
+    }
+    note_settled(w, &r);
+    return BELAY_OK;
+}
+
+/* --- what follows from a death --- */
 
 /* Those of this handle who wait look for themselves. */
 static void wake_ours(const struct watch *w)
@@ -129,28 +192,17 @@ static void note_failure(struct watch *w)
 
 /* --- the thread --- */
 
-/* Sweeps if it is time to. */
-static void step(struct watch *w)
+/* Whether those who are gone were seen to, by anybody. */
+static bool sweep_in_time(struct watch *w)
 {
-    struct roll r = call_roll(w);
-
-    if (r.is_bound_one) {
-        w->due_us = now_us(w);
-        w->is_twice = true;
-        if (w->backoff_us == 0)
-            w->sweep_us = w->due_us;
-    } else if (r.is_one_dead) { /* it held nothing but seats */
-        belay_rc rc = belay_fleet_sweep(w->fleet, NULL, NULL);
-        (void)rc;
-    }
-    if (r.is_one_gone)
-        wake_ours(w); /* a seat may be free */
     if (w->sweep_us > now_us(w))
-        return;
+        return !w->is_pending;
     if (!see_to_dead(w)) {
         note_failure(w);
-        return;
+        return false;
     }
+    (void)atomic_fetch_add(&w->host.sweeps, 1);
+    w->is_pending = false;
     w->backoff_us = 0;
     w->sweep_us = DEADLINE_NONE;
     if (w->is_twice) {
@@ -159,6 +211,30 @@ static void step(struct watch *w)
         w->is_twice = false;
     }
     wake_ours(w);
+    return true;
+}
+
+static void step(struct watch *w)
+{
+    struct roll r;
+
+    if (!take_roll(w, &r))
+        r = w->alive; /* H3: nothing is known to have changed */
+    struct loss l = compare(&w->alive, &r);
+    remember(w, &r);
+    if (l.is_bound_one) {
+        w->due_us = now_us(w);
+        w->is_twice = w->is_pending = true;
+        if (w->backoff_us == 0)
+            w->sweep_us = w->due_us;
+    } else if (l.is_one_dead) { /* it held nothing but seats */
+        belay_rc rc = belay_fleet_sweep(w->fleet, NULL, NULL);
+        (void)rc;
+    }
+    if (l.is_one_gone)
+        wake_ours(w); /* a seat may be free */
+    if (sweep_in_time(w))
+        note_settled(w, &r);
 }
 
 void *host_watch_run(void *watch)
@@ -170,6 +246,7 @@ void *host_watch_run(void *watch)
     (void)pthread_mutex_lock(&w->mutex);
     (void)pthread_mutex_unlock(&w->mutex);
     w->due_us = now_us(w); /* for those who died while nobody watched */
+    w->is_pending = true;
     while (!atomic_load_explicit(&w->stop, memory_order_acquire)) {
         for (unsigned i = 0; i < WORDS; i++)
             seen[i] = belay_notify_value(w->fleet, w->words[i]);

@@ -156,7 +156,11 @@ static void yield(struct host *h, struct host_seat *s)
 /* --- beginning and end --- */
 
 static const struct host_ops watching = {
-    .join = join, .is_dead = is_dead, .hold = hold, .yield = yield
+    .join = join,
+    .is_dead = is_dead,
+    .hold = hold,
+    .yield = yield,
+    .settle = host_watch_settle,
 };
 
 belay_rc host_watch_open(struct host **out, struct space *space, int64_t grace_ms,

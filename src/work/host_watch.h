@@ -8,6 +8,8 @@
  *     stay in the fleet until that is done, so whoever does it may die, too.
  *   - It is done once more a second later, for a grant that was still on its way to a server
  *     when its claimer died, and when somebody joins, for those who died while nobody watched.
+ *   - Who is about to say that nothing is there does it for itself (host_settle), when somebody
+ *     is gone who was not seen to.
  *   - The cost is bounded by what is leased, in pages.  Nothing runs while nobody dies.
  *
  * Where the fleet cannot be joined (no shared memory, no room, another user's, another time

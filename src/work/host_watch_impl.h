@@ -35,6 +35,13 @@ enum { WORD_MEMBERS, WORD_NEWS, WORDS };
 
 enum state { STATE_NEW, STATE_JOINED, STATE_APART };
 
+/* Who is there, by node: incarnation, and whether it is dead and whether its leases are bound;
+ * 0: nobody. */
+struct roll {
+    uint64_t at[FLEET_SIZE];
+    int64_t taken_us;
+};
+
 struct watch {
     struct host host; /* first */
     struct exec_site site;
@@ -42,8 +49,12 @@ struct watch {
         clock; /* the system's: the kernel's deaths are not in anybody's time */
     char *fleet_name, *dir;
 
-    pthread_mutex_t mutex; /* of the state */
+    pthread_mutex_t mutex; /* of the state, and of what is settled */
     enum state state;
+
+    /* Who was there when what everybody held who was gone by then had been lost. */
+    struct roll settled;
+    bool is_settled; /* at all */
 
     /* Once joined. */
     struct belay_fleet *fleet;
@@ -54,15 +65,19 @@ struct watch {
 
     /* The thread's own. */
     struct belay_value swept; /* when the last sweep of anybody began that is through */
-    uint64_t alive[FLEET_SIZE]; /* incarnation, and a bit: binds leases; 0: none */
-    int64_t sweep_us;           /* when to sweep, or to try again; DEADLINE_NONE */
-    int64_t due_us;             /* since when one is due: who began later has done it */
-    bool is_twice;              /* and then once more, for what was on its way */
-    int64_t backoff_us;         /* after a failure; 0: there was none */
+    struct roll alive;        /* at the last look; the dead are not in it */
+    bool is_pending;          /* somebody died who was not seen to yet */
+    int64_t sweep_us;         /* when to sweep, or to try again; DEADLINE_NONE */
+    int64_t due_us;           /* since when one is due: who began later has done it */
+    bool is_twice;            /* and then once more, for what was on its way */
+    int64_t backoff_us;       /* after a failure; 0: there was none */
 };
 
 /* The thread; ends when `stop` is set and WORD_MEMBERS was posted. */
 void *host_watch_run(void *watch);
+
+/* host_ops.settle, by whoever calls. */
+MUST_USE belay_rc host_watch_settle(struct host *h, struct belay_error *err);
 
 /* Wakes all who watch. */
 void host_post(struct watch *w, unsigned word);

@@ -246,6 +246,67 @@ def unwatched():
         same([e["reason"] for e in host.events("expired")], ["holder_dead"])
 
 
+def drained(host, script=ENDS, env=None):
+    """What a worker counts that ends when nothing is left for it."""
+    ran = belay(*host.at, "--json", "work", "--lane", "l", "--lease", "1h", "--drain",
+                "--exec", script, env=host.env | (env or {}))
+    same(ran.returncode, 0)
+    return json.loads(ran.stdout)["completed"]
+
+
+@case("--drain: what the dead held is left, and is done before it ends")
+def drained_after():
+    for _ in range(3):
+        with Host() as host, Worker(host, STAYS) as first:
+            job = host.submit()
+            held_by(host, job, first)
+            first.kill()
+            same(drained(host), 1)
+            same(host.state(job), "completed")
+            same([e["reason"] for e in host.events("expired")], ["holder_dead"])
+            same(os.listdir(host.shm.name), [])
+
+
+@case("--drain: who dies while it works is seen to, too")
+def drained_beside():
+    with Host() as host, Worker(host, STAYS) as first:
+        job = host.submit()
+        held_by(host, job, first)
+        mine = host.submit()
+        # its own job ends with the last thread of the other worker, and it looks at once
+        kills = (f"cd /proc/{first.pid}; kill -KILL {first.pid}; "
+                 "until grep -q '^State:.Z' status && [ $(ls task | wc -l) = 1 ]; do :; done")
+        same(drained(host, kills), 2)
+        same([host.state(j) for j in (job, mine)], ["completed"] * 2)
+
+
+@case("--drain: what the living hold keeps nobody")
+def drained_alive():
+    with Host() as host, Worker(host, STAYS) as first:
+        job = host.submit()
+        held_by(host, job, first)
+        same(drained(host), 0)
+        mine = host.submit()
+        same(drained(host), 1)
+        same([host.state(j) for j in (job, mine)], ["active", "completed"])
+        # and without shared memory nobody is known to be dead
+        first.kill()
+        same(drained(host, env={"BELAY_FLEET_DIR": "/nonexistent/anywhere"}), 0)
+        same(host.state(job), "active")
+        same(drained(host), 1)
+
+
+@case("a claim that does not wait asks for the dead before it says that nothing is there")
+def claimed_after():
+    with Host() as host, Worker(host, STAYS) as first:
+        job = host.submit()
+        held_by(host, job, first)
+        claim = ("claim", "--lane", "l", "--worker", "me")
+        same(host.ask(*claim)["claims"], [])
+        first.kill()
+        same([c["execution"] for c in host.ask(*claim)["claims"]], [job])
+
+
 @case("a lease of another boot or another host is left alone")
 def elsewhere():
     if ON_SERVER:

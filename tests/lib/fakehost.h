@@ -17,6 +17,8 @@ struct fake_host {
     atomic_uint seat_asked;    /* how often somebody wanted one */
     void (*on_ask)(void *arg); /* in the middle of the question */
     void *arg;
+    unsigned settles;              /* how often somebody was about to find nothing */
+    belay_rc (*on_settle)(void *); /* and what happens then */
 };
 
 static inline bool fake_host_join(struct host *h)
@@ -59,10 +61,20 @@ static inline void fake_host_yield(struct host *h, struct host_seat *s)
     s->is_held = false;
 }
 
+static inline belay_rc fake_host_settle(struct host *h, struct belay_error *err)
+{
+    struct fake_host *f = (struct fake_host *)h;
+    belay_rc rc = f->on_settle ? f->on_settle(f->arg) : BELAY_OK;
+
+    f->settles++;
+    return rc ? err_set(err, rc, "it cannot be known") : BELAY_OK;
+}
+
 static const struct host_ops fake_host_ops = { .join = fake_host_join,
                                                .is_dead = fake_host_is_dead,
                                                .hold = fake_host_hold,
-                                               .yield = fake_host_yield };
+                                               .yield = fake_host_yield,
+                                               .settle = fake_host_settle };
 
 /* A process of host "h" in boot "b", the member of that name, whose leases are bound. */
 static inline struct fake_host fake_host(const char *member)

@@ -210,6 +210,58 @@ static void caps_hold(struct work *w)
     lab_close(&p.l);
 }
 
+/* Who is about to say that nothing is there asks for the dead first. */
+static belay_rc settle(void *arg)
+{
+    struct pair *p = arg;
+
+    (void)sweep(p);
+    (void)atomic_fetch_add(&p->two.host.sweeps, 1);
+    return BELAY_OK;
+}
+
+static belay_rc settle_fails(void *arg)
+{
+    (void)arg;
+    return BELAY_UNAVAILABLE;
+}
+
+static void asked_for_at_the_end(struct work *w)
+{
+    struct pair p;
+
+    if (!pair_open(&p, w))
+        return;
+    p.two.arg = &p;
+    p.two.on_settle = settle;
+    atomic_store(&p.two.host.is_joined, false);
+    p.two.joins = 0;
+    p.two.host.binds = false;
+    TAP_STR(w->t, take_as(&p, &p.two, "w2").execution_id, "");
+    TAP_EQ(w->t, p.two.settles + p.two.joins, 0); /* nothing is held */
+
+    const char *id = submit(&p.l, (struct belay_submission){ 0 });
+    (void)take_as(&p, &p.one, "w1");
+    TAP_STR(w->t, take_as(&p, &p.two, "w2").execution_id, ""); /* it lives */
+    TAP_EQ(w->t, p.two.settles, 1);
+    TAP_EQ(w->t, p.two.joins, 1);
+    fake_host_kill(&p.two, "one");
+    const char *other = submit(&p.l, (struct belay_submission){ 0 });
+    TAP_STR(w->t, take_as(&p, &p.two, "w2").execution_id, other);
+    TAP_EQ(w->t, p.two.settles, 1); /* something was there */
+    p.two.on_settle = settle_fails;
+    const struct belay_claim_policy policy = policy_of("w2");
+    struct belay_works out;
+    WORK_RC(w, exec_claim(&p.l.site, &policy, &w->arena, &out, &w->err),
+            BELAY_UNAVAILABLE);
+    p.two.on_settle = settle;
+    struct belay_work second = take_as(&p, &p.two, "w2");
+    TAP_STR(w->t, second.execution_id, id);
+    TAP_EQ(w->t, second.fence, 2);
+    TAP_EQ(w->t, told(&p.l, "\"reason\":\"holder_dead\""), 1);
+    lab_close(&p.l);
+}
+
 /* An attempt that is past its timeout fails by that, whoever died. */
 static void timeouts_come_first(struct work *w)
 {
@@ -528,7 +580,7 @@ EVERYWHERE(taken_at_once) EVERYWHERE(lies_are_harmless) EVERYWHERE(evidence_is_o
 EVERYWHERE(unbound_stays) EVERYWHERE(only_that_grant) EVERYWHERE(caps_hold)
 EVERYWHERE(timeouts_come_first) EVERYWHERE(pages) EVERYWHERE(around_corruption)
 EVERYWHERE(inbox_of_the_dead) EVERYWHERE(inbox_joins_late) EVERYWHERE(process_of_the_dead)
-EVERYWHERE(timers_of_the_dead) EVERYWHERE(one_runs_timers)
+EVERYWHERE(asked_for_at_the_end) EVERYWHERE(timers_of_the_dead) EVERYWHERE(one_runs_timers)
 
 static const struct tap_case cases[] = {
     { "an execution whose holder is dead is had at once", test_taken_at_once },
@@ -537,6 +589,7 @@ static const struct tap_case cases[] = {
     { "a lease that is not bound to its process stays", test_unbound_stays },
     { "L7: evidence is about one grant", test_only_that_grant },
     { "a death counts as a reclaim, and the cap holds", test_caps_hold },
+    { "who finds nothing asks for the dead", test_asked_for_at_the_end },
     { "what is due by time comes first", test_timeouts_come_first },
     { "the dead are found page by page", test_pages },
     { "one that cannot be read keeps nobody from the others", test_around_corruption },
