@@ -263,14 +263,19 @@ static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_err
 static belay_rc look_twice(struct claiming *c, struct belay_arena *a,
                            struct belay_error *err)
 {
-    uint64_t mark = host_mark(c->site->host);
+    struct host *host = c->site->host;
+    uint64_t mark = host_mark(host);
     bool again = false;
     belay_rc rc = look(c, a, err);
 
-    /* Nothing is leased where nothing is due later. */
-    if (rc || c->n > 0 || c->next_at_ms == TIME_NONE)
+    if (rc || c->n > 0 || !host)
         return rc;
-    rc = host_settle(c->site->host, mark, &again, err);
+    /* Nothing is leased where nothing is due later: nobody joins for that.  Who has joined
+     * asks, since what was leased may have been lost while it was looked for. */
+    if (c->next_at_ms == TIME_NONE &&
+        !atomic_load_explicit(&host->is_joined, memory_order_acquire))
+        return rc;
+    rc = host_settle(host, mark, &again, err);
     return rc || !again ? rc : look(c, a, err);
 }
 
