@@ -354,14 +354,16 @@ static belay_rc look(struct space *sp, struct claiming *c, struct belay_arena *a
     return rc;
 }
 
-/* Somebody holds what is asked for: who is dead is known to those who have joined. */
+/* Nothing is ready, and something is held, perhaps behind what comes before the end of that
+ * lease: who is dead is known to those who have joined. */
 static belay_rc look_here(struct space *sp, struct claiming *c, struct belay_arena *a,
                           struct belay_error *err)
 {
     struct arena_mark mark = arena_mark(a);
     belay_rc rc = look(sp, c, a, err);
 
-    if (rc || c->out.why != BELAY_NO_HEAD_HELD || !c->host ||
+    bool is_bare = c->n == 0 && !c->blocked && c->out.next_at_ms != BELAY_TIME_NONE;
+    if (rc || !is_bare || !c->host ||
         atomic_load_explicit(&c->host->is_joined, memory_order_acquire) ||
         !host_join(c->host))
         return rc;

@@ -395,6 +395,53 @@ static void inbox_of_the_dead(struct work *w)
     lab_close(&p.l);
 }
 
+/* What is ready is had without a question, and what the dead hold keeps nobody from it: that
+ * comes with the claim that finds nothing ready. */
+static void inbox_after_what_is_ready(struct work *w)
+{
+    struct pair p;
+
+    if (!pair_open(&p, w))
+        return;
+    enqueue(w, 0);
+    struct belay_claimed first = ask_as(&p, &p.one, "a");
+    enqueue(w, 0);
+    fake_host_kill(&p.two, "one");
+    struct belay_claimed second = ask_as(&p, &p.two, "b");
+    TAP_EQ(w->t, p.two.asked, 0);
+    struct belay_claimed third = ask_as(&p, &p.two, "b");
+    if (!TAP_OK(w->t, first.claim && second.claim && third.claim))
+        return;
+    TAP_OK(w->t, strcmp(second.claim->batches[0].batch_id,
+                        first.claim->batches[0].batch_id) != 0);
+    TAP_STR(w->t, third.claim->batches[0].batch_id, first.claim->batches[0].batch_id);
+    lab_close(&p.l);
+}
+
+/* What is for later, and sooner than the end of that lease, hides nobody. */
+static void inbox_joins_behind(struct work *w)
+{
+    struct pair p;
+
+    if (!pair_open(&p, w))
+        return;
+    p.two.host.binds = false;
+    atomic_store(&p.two.host.is_joined, false);
+    p.two.joins = 0;
+    enqueue(w, 0);
+    struct belay_claimed first = ask_as(&p, &p.one, "a");
+    enqueue(w, now(&p.l) + 1000);
+    TAP_EQ(w->t, ask_as(&p, &p.two, "b").why, BELAY_NO_NOT_YET_AVAILABLE);
+    TAP_EQ(w->t, p.two.joins, 1);
+    atomic_store(&p.two.host.is_joined, false);
+    fake_host_kill(&p.two, "one");
+    struct belay_claimed second = ask_as(&p, &p.two, "b");
+    if (TAP_OK(w->t, first.claim && second.claim))
+        TAP_STR(w->t, second.claim->batches[0].batch_id,
+                first.claim->batches[0].batch_id);
+    lab_close(&p.l);
+}
+
 /* Joined by need: only when something is held. */
 static void inbox_joins_late(struct work *w)
 {
@@ -579,7 +626,7 @@ static void seats_by_filter(struct tap *t)
 EVERYWHERE(taken_at_once) EVERYWHERE(lies_are_harmless) EVERYWHERE(evidence_is_of_here)
 EVERYWHERE(unbound_stays) EVERYWHERE(only_that_grant) EVERYWHERE(caps_hold)
 EVERYWHERE(timeouts_come_first) EVERYWHERE(pages) EVERYWHERE(around_corruption)
-EVERYWHERE(inbox_of_the_dead) EVERYWHERE(inbox_joins_late) EVERYWHERE(process_of_the_dead)
+EVERYWHERE(inbox_of_the_dead) EVERYWHERE(inbox_after_what_is_ready) EVERYWHERE(inbox_joins_behind) EVERYWHERE(inbox_joins_late) EVERYWHERE(process_of_the_dead)
 EVERYWHERE(asked_for_at_the_end) EVERYWHERE(timers_of_the_dead) EVERYWHERE(one_runs_timers)
 
 static const struct tap_case cases[] = {
@@ -594,6 +641,8 @@ static const struct tap_case cases[] = {
     { "the dead are found page by page", test_pages },
     { "one that cannot be read keeps nobody from the others", test_around_corruption },
     { "an inbox goes on when a holder is dead", test_inbox_of_the_dead },
+    { "an inbox: what the dead held comes after what is ready", test_inbox_after_what_is_ready },
+    { "an inbox joins its host where something is for later, too", test_inbox_joins_behind },
     { "an inbox joins its host when something is held", test_inbox_joins_late },
     { "a process is leased again when its holder is dead", test_process_of_the_dead },
     { "the lease of timers does not outlive their process", test_timers_of_the_dead },
