@@ -94,9 +94,8 @@ static bool is_settled(struct watch *w, const struct roll *r)
 
 /* Beside the thread, which may be doing the same, and leaves the dead to it: they stay in the
  * fleet until it, or another's, is through. */
-belay_rc host_watch_settle(struct host *h, struct belay_error *err)
+static belay_rc settle(struct watch *w, struct belay_error *err)
 {
-    struct watch *w = (struct watch *)h;
     int64_t lost = 0;
     struct roll r;
 
@@ -106,10 +105,21 @@ belay_rc host_watch_settle(struct host *h, struct belay_error *err)
         belay_rc rc = exec_dead_sweep(&w->site, &lost, err);
         if (rc != BELAY_OK && rc != BELAY_CORRUPT) /* `check` tells of that */
             return rc;
-        (void)atomic_fetch_add(&h->sweeps, 1);
+        (void)atomic_fetch_add(&w->host.sweeps, 1);
     }
     note_settled(w, &r);
     return BELAY_OK;
+}
+
+/* One of those who call it sweeps; the others find it done. */
+belay_rc host_watch_settle(struct host *h, struct belay_error *err)
+{
+    struct watch *w = (struct watch *)h;
+
+    (void)pthread_mutex_lock(&w->settling);
+    belay_rc rc = settle(w, err);
+    (void)pthread_mutex_unlock(&w->settling);
+    return rc;
 }
 
 /* --- what follows from a death --- */
@@ -228,13 +238,15 @@ static void step(struct watch *w)
         if (w->backoff_us == 0)
             w->sweep_us = w->due_us;
     } else if (l.is_one_dead) { /* it held nothing but seats */
-        belay_rc rc = belay_fleet_sweep(w->fleet, NULL, NULL);
-        (void)rc;
+        size_t n = 0;
+        belay_rc rc = belay_fleet_sweep(w->fleet, &n, NULL);
+        if (rc == BELAY_OK && n > 0)
+            host_post(w, WORD_NEWS); /* others may not have seen them; seats are free */
     }
-    if (l.is_one_gone)
-        wake_ours(w); /* a seat may be free */
     if (sweep_in_time(w))
         note_settled(w, &r);
+    if (l.is_one_gone) /* after the sweep, which is for as long as the dead are there */
+        wake_ours(w);  /* a seat may be free */
 }
 
 void *host_watch_run(void *watch)

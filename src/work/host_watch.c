@@ -135,11 +135,17 @@ static bool hold(struct host *h, struct host_seat *s)
     if (s->is_held && belay_contest_renew(&s->guard, SEAT_MS, NULL) == BELAY_OK)
         return true;
     s->is_held = false;
+    /* Who takes a seat from the dead sweeps them from the fleet, and nobody of another pid
+     * namespace can tell any more that they died: what they held goes first. */
+    belay_rc rc = host_watch_settle(h, NULL);
+    (void)rc; /* it costs time, and no more */
     if (belay_contest_try(w->fleet, &subject, &terms, &claim, NULL) != BELAY_OK)
         return true; /* H3: no room for it, or a fleet that is damaged */
     s->is_held = claim.is_claimed;
-    if (claim.is_claimed)
+    if (claim.is_claimed) {
         s->guard = claim.guard;
+        host_post(w, WORD_MEMBERS); /* who was between look and sleep looks again */
+    }
     return claim.is_claimed;
 }
 
@@ -173,8 +179,10 @@ belay_rc host_watch_open(struct host **out, struct space *space, int64_t grace_m
         return err_no_memory(err, "a host");
     w->fleet_name = strdup(options->fleet);
     w->dir = options->dir ? strdup(options->dir) : NULL;
-    if (!w->fleet_name || (options->dir && !w->dir) ||
-        pthread_mutex_init(&w->mutex, NULL)) {
+    /* The attributes are the default ones: that cannot fail. */
+    (void)pthread_mutex_init(&w->mutex, NULL);
+    (void)pthread_mutex_init(&w->settling, NULL);
+    if (!w->fleet_name || (options->dir && !w->dir)) {
         free(w->fleet_name);
         free(w->dir);
         free(w);
@@ -201,6 +209,7 @@ void host_watch_close(struct host *h)
         (void)pthread_join(w->thread, NULL);
         leave(w->fleet, w->fleet_name, w->dir);
     }
+    (void)pthread_mutex_destroy(&w->settling);
     (void)pthread_mutex_destroy(&w->mutex);
     free(w->fleet_name);
     free(w->dir);

@@ -54,7 +54,8 @@ struct watch {
 
     /* Who was there when what everybody held who was gone by then had been lost. */
     struct roll settled;
-    bool is_settled; /* at all */
+    bool is_settled;          /* at all */
+    pthread_mutex_t settling; /* taken before the other */
 
     /* Once joined. */
     struct belay_fleet *fleet;

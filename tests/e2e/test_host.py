@@ -85,11 +85,11 @@ class Host:
 class Worker:
     """`belay work` beside the test; ends with it."""
 
-    def __init__(self, host, script, lease="1h", env=None):
+    def __init__(self, host, script, lease="1h", env=None, before=()):
         self.runtime = tempfile.TemporaryDirectory(prefix="bw")
         self.process = subprocess.Popen(
-            [tap.BELAY, *host.at, "--json", "work", "--lane", "l", "--lease", lease,
-             "--exec", script],
+            [*before, tap.BELAY, *host.at, "--json", "work", "--lane", "l",
+             "--lease", lease, "--exec", script],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=os.environ | {"XDG_RUNTIME_DIR": self.runtime.name} | host.env | (env or {}))
         self.pid = self.process.pid
@@ -329,6 +329,91 @@ def elsewhere():
             db.close()
             with Worker(host, ENDS):
                 until(lambda: host.state(job) == "completed", "it is of here again", SOON)
+
+
+def apart():
+    """The words before a command that give it a pid namespace of its own; None: nobody may."""
+    space = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+    for words in (space, (*space, "--user", "--map-root-user")):
+        with contextlib.suppress(FileNotFoundError):
+            if subprocess.run([*words, "true"], check=False, stderr=subprocess.DEVNULL,
+                              timeout=PATIENCE).returncode == 0:
+                return words
+    return None
+
+
+class Apart(Worker):
+    """A worker in a pid namespace of its own, where it is the first process."""
+
+    def __init__(self, host, script, lease="1h", env=None):
+        super().__init__(host, script, lease, env, before=apart())
+        children = pathlib.Path(f"/proc/{self.pid}/task/{self.pid}/children")
+        self.inner = int(until(children.read_text, "it has begun").split()[0])
+
+    def kill(self):
+        os.kill(self.inner, signal.SIGKILL)
+        self.process.wait()
+
+
+def by_its_time(worker=Worker, where="/nonexistent/anywhere"):
+    """What is left where nobody can tell who is dead: the end of the lease."""
+    with Host() as host, worker(host, STAYS, "1s", env={"BELAY_FLEET_DIR": where}) as first:
+        job = host.submit()
+        until(lambda: host.state(job) == "active", "the job runs")
+        with Worker(host, ENDS):
+            first.kill()
+            until(lambda: host.state(job) == "completed", "its lease has ended")
+        same([e["reason"] for e in host.events("expired")], [None])
+
+
+@case("pid namespaces: who lives is not taken for dead, who is killed is found by its lock")
+def namespaces():
+    if not apart():
+        by_its_time()
+        return
+    # The first is pid 1 where it lives; elsewhere that is another process, of another age.
+    for second in (Worker, Apart):
+        with Host() as host, Apart(host, STAYS) as first:
+            job = host.submit()
+            held_by(host, job, first)
+            with second(host, ENDS):
+                until(lambda: len(host.members()) == 2, "both are there")
+                never(lambda: host.events("expired"), "it was taken from a living one")
+                first.kill()
+                until(lambda: host.state(job) == "completed", "the other ran it", SOON)
+            same([e["reason"] for e in host.events("expired")], ["holder_dead"])
+
+
+@case("pid namespaces: who died while nobody watched is found, too")
+def namespaces_unwatched():
+    if not apart():
+        by_its_time()
+        return
+    for _ in range(5):
+        with Host() as host, Apart(host, STAYS) as first:
+            job = host.submit()
+            held_by(host, job, first)
+            until(host.timers, "it runs timers, which the next one takes over")
+            first.kill()
+            same(drained(host), 1)
+            same([e["reason"] for e in host.events("expired")], ["holder_dead"])
+
+
+@case("pid namespaces: of who shares no memory nothing is believed")
+def namespaces_apart():
+    if not apart():
+        by_its_time()
+        return
+    with Host() as host, tempfile.TemporaryDirectory(prefix="bh", dir="/dev/shm") as other:
+        with Apart(host, STAYS, env={"BELAY_FLEET_DIR": other}) as first:
+            job = host.submit()
+            until(lambda: host.state(job) == "active", "the job runs")
+            with Worker(host, ENDS):
+                never(lambda: host.state(job) != "active", "it was taken from a living one")
+                first.kill()
+                never(lambda: host.state(job) != "active", "it was taken without a proof")
+            same(host.events("expired"), [])
+        by_its_time(Apart, other)
 
 
 @case("one worker runs timers, and another when that is killed, or ends")

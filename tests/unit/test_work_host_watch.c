@@ -202,6 +202,93 @@ static void misses_nobody(struct work *w)
     bench_close(&b);
 }
 
+/* --- seats --- */
+
+/* Who takes a seat from the dead sweeps them: what they held goes before, and then those are
+ * told who looked while they lived, and sleep. */
+static void seats_come_after(struct work *w)
+{
+    struct host_seat seat = { .label = "seat", .label_len = 4 };
+    struct belay_notify word;
+    struct bench b;
+    struct member m;
+
+    if (!bench_open(&b, w))
+        return;
+    join_calmly(&b);
+    struct belay_fleet *other = join(b.dir);
+    const char *id = submit(&b.l, (struct belay_submission){ 0 });
+    if (member_start(&b, &m) && TAP_OK(w->t, other != NULL)) {
+        WORK_RC(w, belay_notify_open(other, "members", &word, &w->err), BELAY_OK);
+        TAP_STR(w->t, take_as_member(&b), id);
+        member_kill(&m);
+        uint32_t before = belay_notify_value(other, word);
+        TAP_OK(w->t, host_hold(b.host, &seat));
+        TAP_EQ(w->t, told(&b.l, "\"reason\":\"holder_dead\""), 1);
+        uint32_t after = belay_notify_value(other, word);
+        TAP_OK(w->t, after != before);
+        TAP_OK(w->t, host_hold(b.host, &seat)); /* and stays in it */
+        TAP_EQ(w->t, belay_notify_value(other, word), after);
+        host_yield(b.host, &seat);
+    }
+    member_kill(&m);
+    belay_fleet_leave(other);
+    bench_close(&b);
+}
+
+/* --- all at once --- */
+
+#define SETTLERS 3
+#define TURNS 40
+
+struct settler {
+    struct bench *b;
+    pthread_t thread;
+    unsigned failed;
+};
+
+static void *settle_often(void *arg)
+{
+    struct host_seat seat = { .label = "seat", .label_len = 4 };
+    struct settler *s = arg;
+
+    for (int i = 0; i < TURNS; i++) {
+        struct belay_error err;
+        bool again;
+        s->failed += host_settle(s->b->host, host_mark(s->b->host), &again, &err) != 0;
+        if (host_hold(s->b->host, &seat))
+            host_yield(s->b->host, &seat);
+    }
+    return NULL;
+}
+
+/* Members come and go meanwhile, and the thread that watches sees to them. */
+static void many_settle(struct work *w)
+{
+    struct settler s[SETTLERS];
+    struct bench b;
+
+    if (!bench_open(&b, w))
+        return;
+    TAP_OK(w->t, host_join(b.host));
+    for (int i = 0; i < SETTLERS; i++) {
+        s[i] = (struct settler){ .b = &b };
+        TAP_OK(w->t, pthread_create(&s[i].thread, NULL, settle_often, &s[i]) == 0);
+    }
+    for (int i = 0; i < TURNS / 4; i++) {
+        struct belay_fleet *f = join(b.dir);
+        TAP_OK(w->t, f != NULL);
+        (void)usleep(500);
+        belay_fleet_leave(f);
+    }
+    for (int i = 0; i < SETTLERS; i++) {
+        (void)pthread_join(s[i].thread, NULL);
+        TAP_EQ(w->t, s[i].failed, 0);
+    }
+    TAP_OK(w->t, host_mark(b.host) > 0);
+    bench_close(&b);
+}
+
 /* H3 */
 static void goes_on_alone(struct work *w)
 {
@@ -224,12 +311,14 @@ static void goes_on_alone(struct work *w)
 /* clang-format off */
 #define EVERYWHERE(name) static void test_##name(struct tap *t) { work_everywhere(t, name); }
 EVERYWHERE(asks_once) EVERYWHERE(settles_at_once) EVERYWHERE(misses_nobody)
-EVERYWHERE(goes_on_alone)
+EVERYWHERE(seats_come_after) EVERYWHERE(many_settle) EVERYWHERE(goes_on_alone)
 
 static const struct tap_case cases[] = {
     { "nothing is asked of the store while nobody dies", test_asks_once },
     { "what a member held is lost for who asks right after its death", test_settles_at_once },
     { "also when others have swept it from the fleet", test_misses_nobody },
+    { "a seat is taken after what the dead held is lost, and all are told", test_seats_come_after },
+    { "threads: many settle while members come and go", test_many_settle },
     { "without a fleet nothing is settled", test_goes_on_alone },
 };
 /* clang-format on */
