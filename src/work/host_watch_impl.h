@@ -49,13 +49,13 @@ struct watch {
         clock; /* the system's: the kernel's deaths are not in anybody's time */
     char *fleet_name, *dir;
 
-    pthread_mutex_t mutex; /* of the state, and of what is settled */
+    pthread_mutex_t settling; /* taken before the other */
+    pthread_mutex_t mutex;    /* of the state, and of what is settled */
     enum state state;
 
     /* Who was there when what everybody held who was gone by then had been lost. */
+    bool is_settled; /* at all */
     struct roll settled;
-    bool is_settled;          /* at all */
-    pthread_mutex_t settling; /* taken before the other */
 
     /* Once joined. */
     struct belay_fleet *fleet;
@@ -65,12 +65,12 @@ struct watch {
     atomic_bool stop;
 
     /* The thread's own. */
+    bool is_pending;          /* somebody died who was not seen to yet */
+    bool is_twice;            /* sweep, and then once more, for what was on its way */
     struct belay_value swept; /* when the last sweep of anybody began that is through */
     struct roll alive;        /* at the last look; the dead are not in it */
-    bool is_pending;          /* somebody died who was not seen to yet */
     int64_t sweep_us;         /* when to sweep, or to try again; DEADLINE_NONE */
     int64_t due_us;           /* since when one is due: who began later has done it */
-    bool is_twice;            /* and then once more, for what was on its way */
     int64_t backoff_us;       /* after a failure; 0: there was none */
 };
 
