@@ -109,16 +109,24 @@ static void find_members(const struct ranks *r, const char *rank, struct buf *ou
                rank);
 }
 
-/* Where a member lies that is to be removed, if the transaction has picked it. */
+static bool is_pick(const struct pg_pick *p, const struct effect *e)
+{
+    return p->rank == e->rank.old_rank && bytes_eq(p->member, e->rank.member) &&
+           bytes_eq(p->index, e->rank.index);
+}
+
+/* Where a member lies that is to be removed, if the transaction has picked it.  Most often it
+ * is the one behind the last that was found, *last. */
 static const struct pg_pick *pick_of(const struct pg_picks *picks,
-                                     const struct effect *e)
+                                     const struct effect *e, size_t *last)
 {
     for (; picks; picks = picks->next) {
-        for (size_t i = 0; i < picks->n; i++) {
-            const struct pg_pick *p = &picks->pick[i];
-            if (p->rank == e->rank.old_rank && bytes_eq(p->member, e->rank.member) &&
-                bytes_eq(p->index, e->rank.index))
-                return p;
+        for (size_t i = 1; i <= picks->n; i++) {
+            size_t at = (*last + i) % picks->n;
+            if (is_pick(&picks->pick[at], e)) {
+                *last = at;
+                return &picks->pick[at];
+            }
         }
     }
     return NULL;
@@ -128,13 +136,14 @@ static const struct pg_pick *pick_of(const struct pg_picks *picks,
 static void add_picked_removes(struct ranks *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
-    size_t n = 0, most = r->plan->n_effects;
+    size_t n = 0, most = r->plan->n_effects, last = SIZE_MAX;
     struct value *v = r->picks ? arena_zalloc(r->p->arena, most, sizeof(*v)) : NULL;
 
     for (size_t i = 0; i < most && v; i++) {
         const struct effect *e = &r->plan->effects[i];
-        const struct pg_pick *p =
-            e->kind == EFFECT_RANK_REMOVE && !r->gone[i] ? pick_of(r->picks, e) : NULL;
+        const struct pg_pick *p = e->kind == EFFECT_RANK_REMOVE && !r->gone[i]
+                                      ? pick_of(r->picks, e, &last)
+                                      : NULL;
         if (!p)
             continue;
         v[n++] = value_bytes(bytes_of(p->tid, PG_TID_LEN));
