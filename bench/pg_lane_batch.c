@@ -41,10 +41,12 @@ int main(int argc, char **argv)
     double rates[ROUNDS], events[ROUNDS], disk[ROUNDS];
     struct bench_pg pg;
     struct bench_store b = { .driver = NULL };
+
+    bench_run_peer(&o, "pg-boss", "on", &peers[0], NULL);
+    bench_run_peer(&o, "graphile-worker", "on", &peers[1], NULL);
+    bench_take_peers(peers, COUNT_OF(peers), argc, argv);
     bool ok = bench_pg_open(&pg, &o) &&
               bench_pg_store(&b, &pg, BENCH_LANE_WORKERS, &bench_schema_jobs);
-
-    bench_take_peers(peers, COUNT_OF(peers), argc, argv);
     ok = ok && bench_lane_rate(&b, 0, jobs, false) > 0;
     for (unsigned i = 0; i < rounds && ok; i++) {
         disk[i] = bench_fdatasync_rate(&pg.folder, o.smoke ? 0.05 : 0.5);

@@ -82,10 +82,27 @@ static bool is_control(struct bytes b)
     return lead < 0x20 || lead == 0x7f || (lead == 0xc2 && b.ptr[1] < 0xa0);
 }
 
+/* How many bytes at the front are certainly ASCII and no control characters, likewise. */
+static size_t plain_words(struct bytes b)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones * 0x80;
+    size_t n = 0;
+
+    for (; b.len - n >= 8; n += 8) {
+        uint64_t word;
+        memcpy(&word, b.ptr + n, 8);
+        /* Of bytes below 0x80: one below 0x20 borrows its highest bit, 0x7f carries into it. */
+        if (((word | (word - ones * 0x20) | (word + ones)) & high) != 0)
+            break;
+    }
+    return n;
+}
+
 bool bytes_is_id(struct bytes b, size_t max)
 {
     if (b.len == 0 || b.len > max)
         return false;
+    b = skip(b, plain_words(b));
     while (b.len > 0) {
         size_t n = bytes_utf8_len(b);
         if (n == 0 || is_control(b))

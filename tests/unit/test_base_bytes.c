@@ -152,6 +152,25 @@ static void test_every_character(struct tap *t)
     TAP_EQ(t, wrong, 0);
 }
 
+/* Every character in every place of a longer text, which is looked at by words. */
+static void test_ids_by_words(struct tap *t)
+{
+    unsigned wrong = 0;
+
+    for (uint32_t c = 0; c < 0x800; c++) {
+        uint8_t storage[4], text[24];
+        struct bytes one = encode(c, storage);
+        bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);
+        for (size_t at = 0; at + one.len <= sizeof(text); at++) {
+            memset(text, 'a' + (int)(at % 26), sizeof(text));
+            memcpy(text + at, one.ptr, one.len);
+            wrong += bytes_is_id(bytes_of(text, sizeof(text)), 24) == control;
+            wrong += !bytes_is_utf8(bytes_of(text, sizeof(text)));
+        }
+    }
+    TAP_EQ(t, wrong, 0);
+}
+
 static void test_utf8_len(struct tap *t)
 {
     TAP_EQ(t, bytes_utf8_len(bytes_of(NULL, 0)), 0);
@@ -379,6 +398,7 @@ int main(int argc, char **argv)
         { "order is bytewise and a prefix sorts first", test_order },
         { "only well-formed UTF-8 passes", test_utf8 },
         { "every character is judged rightly", test_every_character },
+        { "ids: looked at by words", test_ids_by_words },
         { "a character's length is that of the first one", test_utf8_len },
         { "decimal text becomes an i64 or nothing", test_to_i64 },
         { "an i64 becomes decimal text", test_put_i64 },

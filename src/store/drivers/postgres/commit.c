@@ -99,6 +99,19 @@ static void take_answers(struct commit *c)
     }
 }
 
+/* Where things lie now, or that they do not lie where they were thought to. */
+static void keep_places(struct commit *c, bool stands)
+{
+    for (struct pg_call *call = c->pipe.first; call; call = call->next) {
+        if (call->met && !stands)
+            pg_places_forget(&c->s->places, call->met, call->n_places);
+        if (!call->made || !stands)
+            continue;
+        pg_take_places(call->result, call->made, call->n_places);
+        pg_places_learn(&c->s->places, call->made, call->n_places);
+    }
+}
+
 /* COMMIT, or the sync that stands for it. */
 static bool is_end(const struct commit *c, const struct pg_call *call)
 {
@@ -111,6 +124,7 @@ static belay_rc conclude(struct commit *c, struct pg_conn *conn,
 {
     struct pg_call *failed = pg_failed(&c->pipe);
 
+    keep_places(c, !failed);
     if (!failed) {
         take_answers(c);
         return BELAY_OK;

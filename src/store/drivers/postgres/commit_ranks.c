@@ -1,14 +1,18 @@
 /* Ranks of a plan: what is removed, then what moves, then what is added.  A statement that
  * finds something else than it should raises a refusal; which one it was is found out
- * afterwards (refusal.c). */
+ * afterwards (refusal.c).
+ *
+ * What was picked, and what this process has added (places.h), is removed where it lies. */
 #include "store/drivers/postgres/impl.h"
+
+#define TOLD_MIN 16 /* that many are told where they lie */
 
 struct ranks {
     struct pg_store *s;
     struct pg_pipe *p;
     const struct plan *plan;
     const struct pg_picks *picks;
-    bool *gone; /* by effect: a removal that is done; NULL: none is */
+    bool *gone; /* by effect: it is done */
 };
 
 static struct pg_call *add_text(const struct ranks *r, struct buf *text, unsigned args)
@@ -29,7 +33,7 @@ static struct pg_call *add_rank_call(const struct ranks *r, enum effect_kind kin
     }
     for (size_t i = 0; i < most; i++) {
         const struct effect *e = &r->plan->effects[i];
-        if (e->kind != kind || (r->gone && r->gone[i]))
+        if (e->kind != kind || r->gone[i])
             continue;
         v[n] = value_text(e->rank.index);
         v[most + n] = value_text(e->rank.member);
@@ -57,7 +61,7 @@ static size_t count_kind(const struct ranks *r, enum effect_kind kind,
     size_t n = 0;
 
     for (size_t i = 0; i < r->plan->n_effects; i++) {
-        if (r->plan->effects[i].kind == kind && !(r->gone && r->gone[i])) {
+        if (r->plan->effects[i].kind == kind && !r->gone[i]) {
             *only = &r->plan->effects[i];
             n++;
         }
@@ -105,16 +109,24 @@ static void find_members(const struct ranks *r, const char *rank, struct buf *ou
                rank);
 }
 
-/* Where a member lies that is to be removed, if the transaction has picked it. */
+static bool is_pick(const struct pg_pick *p, const struct effect *e)
+{
+    return p->rank == e->rank.old_rank && bytes_eq(p->member, e->rank.member) &&
+           bytes_eq(p->index, e->rank.index);
+}
+
+/* Where a member lies that is to be removed, if the transaction has picked it.  Most often it
+ * is the one behind the last that was found, *last. */
 static const struct pg_pick *pick_of(const struct pg_picks *picks,
-                                     const struct effect *e)
+                                     const struct effect *e, size_t *last)
 {
     for (; picks; picks = picks->next) {
-        for (size_t i = 0; i < picks->n; i++) {
-            const struct pg_pick *p = &picks->pick[i];
-            if (p->rank == e->rank.old_rank && bytes_eq(p->member, e->rank.member) &&
-                bytes_eq(p->index, e->rank.index))
-                return p;
+        for (size_t i = 1; i <= picks->n; i++) {
+            size_t at = (*last + i) % picks->n;
+            if (is_pick(&picks->pick[at], e)) {
+                *last = at;
+                return &picks->pick[at];
+            }
         }
     }
     return NULL;
@@ -124,14 +136,14 @@ static const struct pg_pick *pick_of(const struct pg_picks *picks,
 static void add_picked_removes(struct ranks *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
-    size_t n = 0, most = r->plan->n_effects;
+    size_t n = 0, most = r->plan->n_effects, last = SIZE_MAX;
     struct value *v = r->picks ? arena_zalloc(r->p->arena, most, sizeof(*v)) : NULL;
 
-    r->gone = v ? arena_zalloc(r->p->arena, most, sizeof(*r->gone)) : NULL;
-    for (size_t i = 0; i < most && r->gone; i++) {
+    for (size_t i = 0; i < most && v; i++) {
         const struct effect *e = &r->plan->effects[i];
-        const struct pg_pick *p =
-            e->kind == EFFECT_RANK_REMOVE ? pick_of(r->picks, e) : NULL;
+        const struct pg_pick *p = e->kind == EFFECT_RANK_REMOVE && !r->gone[i]
+                                      ? pick_of(r->picks, e, &last)
+                                      : NULL;
         if (!p)
             continue;
         v[n++] = value_bytes(bytes_of(p->tid, PG_TID_LEN));
@@ -148,6 +160,84 @@ static void add_picked_removes(struct ranks *r)
     struct pg_call *c = add_text(r, &text, 2);
     pg_arg_places(r->p, c, v, n);
     pg_arg_i64(r->p, c, (int64_t)n);
+}
+
+/* The removals that are left, and where their members lie. */
+static struct pg_place *find_added(const struct ranks *r, size_t **out_at,
+                                   size_t *out_n)
+{
+    size_t most = r->plan->n_effects;
+    struct pg_place *met = arena_alloc(r->p->arena, most * sizeof(*met));
+    size_t *at = arena_alloc(r->p->arena, most * sizeof(*at));
+
+    *out_n = 0;
+    if (!met || !at)
+        return NULL;
+    for (size_t i = 0; i < most; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        if (e->kind != EFFECT_RANK_REMOVE || r->gone[i])
+            continue;
+        met[*out_n] = pg_place_of_member(r->plan->ns, e->rank.index, e->rank.member,
+                                         e->rank.old_rank);
+        at[(*out_n)++] = i;
+    }
+    if (*out_n > 0)
+        (void)pg_places_find(&r->s->places, met, *out_n);
+    *out_at = at;
+    return met;
+}
+
+/* $1 ns, then lists, and how many. */
+static void placed_removes_sql(const struct ranks *r, struct buf *text)
+{
+    buf_append_str(text, "WITH d AS (DELETE FROM ");
+    pg_table(r->s, "rank", text);
+    buf_printf(
+        text,
+        " x USING unnest($2::tid[], $3::text[], $4::text[], $5::int8[]) AS"
+        " u(tid, idx, member, rank) WHERE x.ctid = u.tid AND x.ns IS NOT DISTINCT"
+        " FROM $1 AND x.idx IS NOT DISTINCT FROM u.idx AND x.member IS NOT"
+        " DISTINCT FROM u.member AND x.rank IS NOT DISTINCT FROM u.rank"
+        " RETURNING 1) SELECT \"%s\".belay1_refuse((SELECT count(*) FROM d) <>"
+        " $6::int8)",
+        r->s->schema);
+}
+
+/* Members whose places are known from when they were added, likewise; but others may have
+ * moved them since, so what lies there is looked at. */
+static void add_placed_removes(const struct ranks *r)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    size_t n = 0, most, *at = NULL;
+    struct pg_place *met = find_added(r, &at, &most);
+    struct value *v = met ? arena_alloc(r->p->arena, 4 * most * sizeof(*v)) : NULL;
+
+    for (size_t i = 0; i < most && v; i++) {
+        const struct effect *e = &r->plan->effects[at[i]];
+        if (!met[i].known)
+            continue;
+        met[n] = met[i];
+        v[n] = value_bytes(bytes_of(met[n].tid, PG_TID_LEN));
+        v[most + n] = value_text(e->rank.index);
+        v[2 * most + n] = value_text(e->rank.member);
+        v[3 * most + n] = value_i64(e->rank.old_rank);
+        r->gone[at[i]] = true;
+        n++;
+    }
+    if (n == 0)
+        return;
+    placed_removes_sql(r, &text);
+    struct pg_call *c = add_text(r, &text, 6);
+    pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_places(r->p, c, v, n);
+    pg_arg_array(r->p, c, VALUE_TEXT, v + most, n);
+    pg_arg_array(r->p, c, VALUE_TEXT, v + 2 * most, n);
+    pg_arg_array(r->p, c, VALUE_I64, v + 3 * most, n);
+    pg_arg_i64(r->p, c, (int64_t)n);
+    if (c) {
+        c->met = met;
+        c->n_places = n;
+    }
 }
 
 static void add_rank_removes(const struct ranks *r)
@@ -197,6 +287,18 @@ static void add_rank_moves(const struct ranks *r)
     (void)add_rank_call(r, EFFECT_RANK_MOVE, &text, true, true);
 }
 
+/* What the answer of a call says where it lies. */
+static void remember_adds(const struct ranks *r, struct pg_call *c, size_t n)
+{
+    c->made = arena_zalloc(r->p->arena, n, sizeof(*c->made));
+    for (size_t i = 0; i < r->plan->n_effects && c->made; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        if (e->kind == EFFECT_RANK_ADD && !r->gone[i])
+            c->made[c->n_places++] = pg_place_of_member(r->plan->ns, e->rank.index,
+                                                        e->rank.member, e->rank.rank);
+    }
+}
+
 static void add_rank_adds(const struct ranks *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
@@ -215,7 +317,11 @@ static void add_rank_adds(const struct ranks *r)
     }
     buf_append_str(&text, "SELECT $1, u.* FROM"
                           " unnest($2::text[], $3::text[], $4::int8[]) AS u");
-    (void)add_rank_call(r, EFFECT_RANK_ADD, &text, true, false);
+    bool told = n >= TOLD_MIN && pg_plans(r->s);
+    buf_append_str(&text, told ? " RETURNING ctid" : "");
+    struct pg_call *c = add_rank_call(r, EFFECT_RANK_ADD, &text, true, false);
+    if (c && told)
+        remember_adds(r, c, n);
 }
 
 void pg_add_ranks(struct pg_store *s, struct pg_pipe *p, const struct plan *plan,
@@ -223,7 +329,14 @@ void pg_add_ranks(struct pg_store *s, struct pg_pipe *p, const struct plan *plan
 {
     struct ranks r = { .s = s, .p = p, .plan = plan, .picks = picks };
 
+    r.gone = arena_zalloc(p->arena, plan->n_effects, sizeof(*r.gone));
+    if (!r.gone) {
+        p->no_memory = true;
+        return;
+    }
     add_picked_removes(&r);
+    if (pg_plans(s))
+        add_placed_removes(&r);
     add_rank_removes(&r);
     add_rank_moves(&r);
     add_rank_adds(&r);

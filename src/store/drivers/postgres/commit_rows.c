@@ -309,6 +309,7 @@ struct put {
     uint64_t changed;  /* columns */
     uint64_t constant; /* of them, those that become the same in all rows */
     bool guarded;      /* it looks at the versions, too: the rows are not locked yet */
+    bool placed;       /* and meets them where they lie */
 };
 
 /* A changed column that each row has a value of its own for. */
@@ -317,15 +318,35 @@ static bool is_listed(const struct put *put, unsigned column)
     return ((put->changed & ~put->constant) >> column) & 1;
 }
 
+/* What follows the rows of a guarded put: the versions they must have, in u.want, and a
+ * complaint of those that have another. */
+static void put_guard(const struct group *g, unsigned indexes, struct buf *text)
+{
+    buf_printf(text,
+               " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
+               " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
+               " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
+               " (SELECT w.i FROM w)) END)",
+               g->s->schema, indexes, indexes);
+}
+
 /* $1 ns, keys, new versions, the listed columns, then the constant ones.  Guarded: then the
- * versions that the rows must have, and their indexes. */
+ * versions that the rows must have, and their indexes.  Placed: then where they lie. */
 static const struct pg_sql *put_many_sql(const struct group *g, const struct put *put)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     CLEANUP(buf_release) struct buf lists = { .ptr = NULL };
     CLEANUP(buf_release) struct buf names = { .ptr = NULL };
     unsigned next = 2U + g->type->n_key, at = next + 1;
+    const struct pg_shape shape = { .maker = "put",
+                                    .type = g->type,
+                                    .a = put->changed,
+                                    .b = put->constant,
+                                    .flags = put->guarded * 2U + put->placed };
+    const struct pg_sql *known = pg_sql_known(g->s, &shape);
 
+    if (known)
+        return known;
     buf_append_str(&text, put->guarded ? "WITH w AS (UPDATE " : "UPDATE ");
     pg_table(g->s, g->type->name, &text);
     buf_append_str(&text, " t SET ver = u.ver");
@@ -341,26 +362,31 @@ static const struct pg_sql *put_many_sql(const struct group *g, const struct put
         if ((put->constant >> i) & 1)
             buf_printf(&text, ", \"%s\" = $%u", g->type->columns[i].name, at++);
     }
-    pg_meet_begin(g->s, "FROM", &text);
+    if (put->placed)
+        buf_append_str(&text, " FROM ");
+    else
+        pg_meet_begin(g->s, "FROM", &text);
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[]", next);
     buf_append(&text, buf_view(&lists));
     if (put->guarded)
         buf_printf(&text, ", $%u::int8[], $%u::int8[]", at, at + 1);
+    if (put->placed)
+        buf_printf(&text, ", $%u::tid[]", at + 2);
     buf_append_str(&text, ") AS u(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text, ", ver");
     buf_append(&text, buf_view(&names));
-    buf_append_str(&text, put->guarded ? ", want, i)" : ")");
-    pg_meet_end(g->s, g->type, &text);
+    buf_append_str(&text, put->guarded ? ", want, i" : "");
+    buf_append_str(&text, put->placed ? ", tid)" : ")");
+    if (put->placed) {
+        pg_where_placed(g->type, &text);
+    } else {
+        pg_meet_end(g->s, g->type, &text);
+    }
     if (put->guarded) /* who changed the row meanwhile has changed its version */
-        buf_printf(&text,
-                   " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
-                   " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
-                   " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
-                   " (SELECT w.i FROM w)) END)",
-                   g->s->schema, at + 1, at + 1);
-    return lists.failed || names.failed ? NULL : pg_sql_of(g->s, &text);
+        put_guard(g, at + 1, &text);
+    return lists.failed || names.failed ? NULL : pg_sql_made(g->s, &shape, &text);
 }
 
 /* The columns that become the same in all rows.  A list of a few values is as good as one,
@@ -379,14 +405,46 @@ static uint64_t constant_columns(const struct group *g, const struct item_of *it
     return constant && pg_texts_are_few(g->s) ? constant : 0;
 }
 
-static void call_put_many(const struct group *g, const struct put *put,
+/* Where the rows of a list lie; NULL: that is not known of all of them.  Only of those that a
+ * pick has just read: who comes by the index clears a page of versions that nobody sees any
+ * more, and makes room for the next one there. */
+static struct pg_place *find_places(const struct group *g, const struct item_of *item,
+                                    size_t n)
+{
+    struct pg_place *met =
+        g->holds && pg_plans(g->s) ? arena_zalloc(g->p->arena, n, sizeof(*met)) : NULL;
+
+    for (size_t i = 0; met && i < n; i++) {
+        const struct guard *guard = item[i].guard;
+        met[i] = pg_place_of_row(g->ns, &guard->ref, guard->ver);
+    }
+    return met && pg_places_find(&g->s->places, met, n) ? met : NULL;
+}
+
+static void arg_places(const struct group *g, struct pg_call *c,
+                       const struct pg_place *met, size_t n)
+{
+    struct value *v = column_of(g->p, n);
+
+    for (size_t i = 0; i < n && v; i++)
+        v[i] = value_bytes(bytes_of(met[i].tid, PG_TID_LEN));
+    if (v)
+        pg_arg_places(g->p, c, v, n);
+}
+
+static void call_put_many(const struct group *g, struct put *put,
                           const struct item_of *item, size_t n)
 {
-    struct pg_call *c =
-        pg_add(g->p, put_many_sql(g, put), 4U + g->type->n_key + g->type->n_columns);
+    const struct pg_place *met = put->guarded ? find_places(g, item, n) : NULL;
 
-    if (c)
+    put->placed = met != NULL;
+    struct pg_call *c =
+        pg_add(g->p, put_many_sql(g, put), 5U + g->type->n_key + g->type->n_columns);
+    if (c) {
         c->tag = (int64_t)item[0].index;
+        c->met = met;
+        c->n_places = n;
+    }
     pg_arg_bytes(g->p, c, g->ns);
     arg_keys(g, c, item, n);
     arg_numbers(g, c, item, n, NEW_VER);
@@ -402,6 +460,8 @@ static void call_put_many(const struct group *g, const struct put *put,
         arg_numbers(g, c, item, n, GUARD_VER);
         arg_numbers(g, c, item, n, GUARD_INDEX);
     }
+    if (put->placed)
+        arg_places(g, c, met, n);
 }
 
 /* All puts that change the columns `changed`, or with `all` every put, and those columns

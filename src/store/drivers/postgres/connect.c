@@ -128,8 +128,13 @@ static belay_rc prepare_conn(struct pg_conn *c, struct belay_error *err)
                     " SET enable_seqscan = off; SET enable_bitmapscan = off;"
                     " SET enable_hashjoin = off; SET enable_mergejoin = off",
                     "settings", err);
+    /* What many callers did in one commit is one entry of a feed, long enough to be packed. */
     if (rc == BELAY_OK && !c->store->own_options && PQserverVersion(c->pg) >= 140000)
-        rc = pg_run(c, "SET enable_memoize = off", "settings", err);
+        rc = pg_run(c,
+                    "SET enable_memoize = off; SELECT set_config(name, 'lz4', false)"
+                    " FROM pg_settings WHERE name = 'default_toast_compression' AND"
+                    " 'lz4' = ANY (enumvals)",
+                    "settings", err);
     return rc ? rc : pg_learn_life(c, err);
 }
 

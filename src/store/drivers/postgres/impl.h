@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 
 #include "store/drivers/postgres.h"
+#include "store/drivers/postgres/places.h"
 #include "store/server_time.h"
 
 /* The layout this driver keeps its tables in. */
@@ -54,10 +55,25 @@ struct pg_sql {
 #define PG_SQL_CHAINS 256
 #define PG_SQL_MAX 4096 /* different texts; more would mean that data got into them */
 
+/* What a text is made of, where writing it again takes longer than to say so: who makes it, a
+ * row type, and whatever else decides. */
+struct pg_shape {
+    const char *maker;
+    const struct row_type *type, *other;
+    uint64_t a, b;
+    unsigned flags;
+};
+
+#define PG_SHAPES 256
+
 struct pg_texts {
     pthread_mutex_t mutex;
     struct pg_sql *chain[PG_SQL_CHAINS];
     unsigned n;
+    struct {
+        struct pg_shape shape;
+        const struct pg_sql *sql;
+    } made[PG_SHAPES]; /* by the hash of the shape, the latest */
 };
 
 /* One statement of a pipeline, or a sync point (sql NULL). */
@@ -73,6 +89,11 @@ struct pg_call {
     PGresult *result; /* rows, or the error; NULL: it was not reached */
     bool ok;
     bool preparing; /* its text was sent along */
+
+    /* What it meets by its place; or what its answer has the places of, a line each. */
+    const struct pg_place *met;
+    struct pg_place *made;
+    size_t n_places;
 };
 
 /* Calls in the order they are sent. */
@@ -127,6 +148,7 @@ struct pg_store {
     const struct row_type *epoch; /* row type `epoch` of the dictionary; NULL: none */
 
     struct pg_texts texts;
+    struct pg_places places;
     pthread_mutex_t pool_mutex;
     pthread_cond_t pool_cond;
     struct pg_conn *idle;
@@ -143,11 +165,10 @@ struct pg_store {
 
 /* Where a member lies that the attempt's transaction has locked: nobody moves it, so it need
  * not be looked for again to be removed.  In the memory of the answers. */
-#define PG_TID_LEN 6
 struct pg_pick {
     struct bytes index, member;
     int64_t rank;
-    uint8_t tid[PG_TID_LEN]; /* as the server writes it */
+    uint8_t tid[PG_TID_LEN];
 };
 struct pg_picks {
     const struct pg_picks *next; /* those of another question */
@@ -167,6 +188,11 @@ struct pg_attempt {
 
 /* The interned text of what the buffer holds (emptied); NULL: no memory, or too many. */
 const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text);
+/* The text of a shape, if it was made not long ago; else NULL. */
+const struct pg_sql *pg_sql_known(struct pg_store *s, const struct pg_shape *shape);
+/* The same as pg_sql_of, for pg_sql_known. */
+const struct pg_sql *pg_sql_made(struct pg_store *s, const struct pg_shape *shape,
+                                 struct buf *text);
 /* Whether there is room for texts that are only good for speed. */
 bool pg_texts_are_few(struct pg_store *s);
 void pg_texts_release(struct pg_texts *t);
@@ -198,6 +224,9 @@ bool pg_plans(const struct pg_store *s);
 void pg_meet_begin(const struct pg_store *s, const char *word, struct buf *out);
 void pg_meet_end(const struct pg_store *s, const struct row_type *type,
                  struct buf *out);
+/* The same rows where they lie (u.tid, places.h), and still under their keys.  Nothing here
+ * fits an index, so that there is no other way to them. */
+void pg_where_placed(const struct row_type *type, struct buf *out);
 /* ns = $1 AND k1 = $first ... */
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
 
@@ -226,6 +255,8 @@ void pg_arg_key(struct pg_pipe *p, struct pg_call *c, struct bytes ns,
                 const struct row_ref *ref);
 
 int64_t pg_i64(const PGresult *r, int row, int column); /* NULL: 0 */
+/* The places of a list, a line each. */
+void pg_take_places(const PGresult *r, struct pg_place *out, size_t n);
 bool pg_bool(const PGresult *r, int row, int column);
 /* Copied into the arena; false: no memory. */
 MUST_USE bool pg_bytes(const PGresult *r, int row, int column, struct belay_arena *a,

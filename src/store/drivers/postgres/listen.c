@@ -81,10 +81,14 @@ void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
     if (!l)
         return;
     pthread_mutex_lock(&l->mutex);
-    bool known = (l->posted[bucket / 64] >> (bucket % 64)) & 1;
+    uint64_t before = 0;
+    for (unsigned i = 0; i < WORDS; i++)
+        before |= l->posted[i];
     l->posted[bucket / 64] |= UINT64_C(1) << (bucket % 64);
     pthread_mutex_unlock(&l->mutex);
-    if (!known)
+    /* Who was told of one will see the others, too: it looks before it sleeps, and sleeps no
+     * longer than until it may ask. */
+    if (before == 0)
         ring(l);
 }
 

@@ -313,6 +313,7 @@ static void pg_close(struct driver *d)
     if (s->d.hub)
         wake_hub_close(s->d.hub);
     pg_texts_release(&s->texts);
+    pg_places_release(&s->places);
     (void)pthread_mutex_destroy(&s->pool_mutex);
     (void)pthread_cond_destroy(&s->pool_cond);
     server_time_release(&s->clock);
@@ -373,6 +374,7 @@ belay_rc postgres_open(struct driver **out, const struct postgres_options *optio
                             .caps = ops.caps,
                             .attempt_size = ops.attempt_size };
     s->config = *config;
+    pg_places_init(&s->places);
     (void)pthread_mutex_init(&s->texts.mutex, NULL);
     (void)pthread_mutex_init(&s->pool_mutex, NULL);
     init_pool_cond(s);

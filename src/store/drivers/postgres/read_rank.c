@@ -70,7 +70,7 @@ static void rank_fetches(const struct pg_store *s, const struct scan *scan,
         const struct row_type *type = scan->fetch[i].type;
         unsigned last = type->n_key - 1U;
 
-        buf_append_str(out, " LEFT JOIN LATERAL (SELECT * FROM ");
+        buf_append_str(out, " LEFT JOIN LATERAL (SELECT x.ctid AS at, x.* FROM ");
         pg_table(s, type->name, out);
         buf_append_str(out, " x WHERE x.ns = $1");
         for (unsigned k = 0; k < last; k++) {
@@ -99,13 +99,42 @@ static void rank_columns(const struct scan *scan, const char *begin, struct buf 
     }
 }
 
+/* Where the member lies, and its rows that may be changed. */
+static void place_columns(const struct scan *scan, struct buf *text)
+{
+    buf_append_str(text, ", p.tid");
+    for (size_t i = 0; i < scan->n_fetch; i++) {
+        if (!((scan->hints >> i) & 1))
+            buf_printf(text, ", t%zu.at", i);
+    }
+}
+
+/* What decides about the text of a scan; false: too much for a shape. */
+static bool shape_of(const struct scan *scan, bool hold, struct pg_shape *out)
+{
+    *out = (struct pg_shape){
+        .maker = "rank",
+        .type = scan->n_fetch > 0 ? scan->fetch[0].type : NULL,
+        .other = scan->n_fetch > 1 ? scan->fetch[1].type : NULL,
+        .a = scan->hints,
+        .flags = (scan->n_indexes == 1) | (scan->after != NULL) << 1U |
+                 scan->descending << 2U | hold << 3U,
+    };
+    return scan->n_fetch <= 2;
+}
+
 static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan,
                                      bool hold)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     const char *order = scan->descending ? "DESC" : "ASC";
     unsigned next = scan->after ? 9 : 6;
+    struct pg_shape shape;
+    const struct pg_sql *known =
+        shape_of(scan, hold, &shape) ? pg_sql_known(s, &shape) : NULL;
 
+    if (known)
+        return known;
     /* Materialised, so that the limit counts once however the rest is joined (L8).  One
      * index gives its members in order. */
     bool one = scan->n_indexes == 1;
@@ -121,12 +150,14 @@ static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan
                    " member %s, idx %s LIMIT $5::int8)",
                    order, order, order);
     rank_columns(scan, " SELECT 1::int8", &text);
-    buf_append_str(&text, hold && one ? ", p.tid FROM p" : " FROM p");
+    if (hold && one)
+        place_columns(scan, &text);
+    buf_append_str(&text, " FROM p");
     rank_fetches(s, scan, &next, &text);
     if (!one) /* sorting whole rows costs a tenth of finding them: take_scan looks */
         buf_printf(&text, " ORDER BY p.rank %s, p.member %s, p.idx %s", order, order,
                    order);
-    return pg_sql_of(s, &text);
+    return scan->n_fetch <= 2 ? pg_sql_made(s, &shape, &text) : pg_sql_of(s, &text);
 }
 
 static void ask_one(struct asking *q, struct asked *one)
@@ -317,15 +348,25 @@ static void put_in_order(const struct scan *scan, struct hits *hits)
     }
 }
 
-/* Where the members lie that are locked from now on, in the last column.  Without memory for
- * that they are looked for again. */
+/* The first of the columns behind the rows. */
+static int places_column(const struct scan *scan)
+{
+    int column = 4;
+
+    for (size_t k = 0; k < scan->n_fetch; k++)
+        column += 1 + scan->fetch[k].type->n_columns;
+    return column;
+}
+
+/* Where the members lie that are locked from now on.  Without memory for that they are looked
+ * for again. */
 static void remember_picks(struct asking *q, const struct read *read, const PGresult *r,
                            int first, struct belay_arena *a)
 {
     const struct hits *hits = &read->rank.out;
     struct pg_picks *picks =
         arena_alloc(a, sizeof(*picks) + hits->n * sizeof(*picks->pick));
-    int last = PQnfields(r) - 1;
+    int column = places_column(read->rank.scan);
 
     if (!picks)
         return;
@@ -333,15 +374,50 @@ static void remember_picks(struct asking *q, const struct read *read, const PGre
     for (size_t i = 0; i < hits->n; i++) {
         int line = first + (int)i;
         struct pg_pick *p = &picks->pick[picks->n];
-        if (PQgetlength(r, line, last) != PG_TID_LEN)
+        if (PQgetlength(r, line, column) != PG_TID_LEN)
             continue;
         *p = (struct pg_pick){
             hits->hit[i].index, hits->hit[i].member, hits->hit[i].rank, { 0 }
         };
-        memcpy(p->tid, PQgetvalue(r, line, last), PG_TID_LEN);
+        memcpy(p->tid, PQgetvalue(r, line, column), PG_TID_LEN);
         picks->n++;
     }
     q->at->picks = picks;
+}
+
+/* The same for the rows that they name, of fetch k. */
+static void learn_rows(struct asking *q, const struct read *read, size_t k,
+                       const PGresult *r, int first, int column)
+{
+    const struct hits *hits = &read->rank.out;
+    struct pg_place *list = arena_zalloc(q->pipe.arena, hits->n, sizeof(*list));
+    struct row_ref ref;
+
+    for (size_t i = 0; list && i < hits->n; i++) {
+        const struct row *row = hits->hit[i].rows[k];
+        if (!row || PQgetlength(r, first + (int)i, column) != PG_TID_LEN ||
+            fetch_ref(&ref, &read->rank.scan->fetch[k], hits->hit[i].member,
+                      q->pipe.arena, NULL))
+            continue;
+        list[i] = pg_place_of_row(q->ns, &ref, row->ver);
+        memcpy(list[i].tid, PQgetvalue(r, first + (int)i, column), PG_TID_LEN);
+        list[i].known = true;
+    }
+    if (list)
+        pg_places_learn(&q->s->places, list, hits->n);
+}
+
+static void remember_places(struct asking *q, const struct read *read,
+                            const PGresult *r, int first, struct belay_arena *a)
+{
+    const struct scan *scan = read->rank.scan;
+    int column = places_column(scan) + 1;
+
+    remember_picks(q, read, r, first, a);
+    for (size_t k = 0; k < scan->n_fetch && pg_plans(q->s); k++) {
+        if (!((scan->hints >> k) & 1))
+            learn_rows(q, read, k, r, first, column++);
+    }
 }
 
 /* The lines of question `at`, from line *i on. */
@@ -365,7 +441,7 @@ static bool take_scan(struct asking *q, const PGresult *r, size_t at, int64_t or
             return false;
     }
     if (read->rank.hold && read->rank.scan->n_indexes == 1)
-        remember_picks(q, read, r, first, a);
+        remember_places(q, read, r, first, a);
     put_in_order(read->rank.scan, &read->rank.out);
     return true;
 }

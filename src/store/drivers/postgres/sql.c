@@ -34,6 +34,48 @@ const struct pg_sql *pg_sql_of(struct pg_store *s, struct buf *text)
     return found;
 }
 
+static bool is_shape(const struct pg_shape *x, const struct pg_shape *y)
+{
+    return x->maker == y->maker && x->type == y->type && x->other == y->other &&
+           x->a == y->a && x->b == y->b && x->flags == y->flags;
+}
+
+static size_t place_of(const struct pg_shape *x)
+{
+    uint64_t mixed =
+        ((uint64_t)(uintptr_t)x->maker * 31 + (uint64_t)(uintptr_t)x->type +
+         (uint64_t)(uintptr_t)x->other * 7 + x->a * 131 + x->b + x->flags) *
+        UINT64_C(0x9e3779b97f4a7c15);
+
+    return (size_t)(mixed >> 56) % PG_SHAPES;
+}
+
+const struct pg_sql *pg_sql_known(struct pg_store *s, const struct pg_shape *shape)
+{
+    size_t at = place_of(shape);
+
+    pthread_mutex_lock(&s->texts.mutex);
+    const struct pg_sql *sql =
+        is_shape(&s->texts.made[at].shape, shape) ? s->texts.made[at].sql : NULL;
+    pthread_mutex_unlock(&s->texts.mutex);
+    return sql;
+}
+
+const struct pg_sql *pg_sql_made(struct pg_store *s, const struct pg_shape *shape,
+                                 struct buf *text)
+{
+    size_t at = place_of(shape);
+    const struct pg_sql *sql = pg_sql_of(s, text);
+
+    pthread_mutex_lock(&s->texts.mutex);
+    if (sql) {
+        s->texts.made[at].shape = *shape;
+        s->texts.made[at].sql = sql;
+    }
+    pthread_mutex_unlock(&s->texts.mutex);
+    return sql;
+}
+
 bool pg_texts_are_few(struct pg_store *s)
 {
     pthread_mutex_lock(&s->texts.mutex);
@@ -134,6 +176,14 @@ void pg_meet_end(const struct pg_store *s, const struct row_type *type, struct b
                " END]) AND ",
                type->columns[0].name);
     pg_key_match(type, "t", "u", out);
+}
+
+void pg_where_placed(const struct row_type *type, struct buf *out)
+{
+    buf_append_str(out, " WHERE t.ctid = u.tid AND t.ns IS NOT DISTINCT FROM $1");
+    for (unsigned i = 0; i < type->n_key; i++)
+        buf_printf(out, " AND t.\"%s\" IS NOT DISTINCT FROM u.\"%s\"",
+                   type->columns[i].name, type->columns[i].name);
 }
 
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)

@@ -219,6 +219,15 @@ int64_t pg_i64(const PGresult *r, int row, int column)
     return (int64_t)be64toh(n);
 }
 
+void pg_take_places(const PGresult *r, struct pg_place *out, size_t n)
+{
+    for (size_t i = 0; i < n && i < (size_t)PQntuples(r); i++) {
+        out[i].known = PQgetlength(r, (int)i, 0) == PG_TID_LEN;
+        if (out[i].known)
+            memcpy(out[i].tid, PQgetvalue(r, (int)i, 0), PG_TID_LEN);
+    }
+}
+
 bool pg_bool(const PGresult *r, int row, int column)
 {
     return PQgetlength(r, row, column) == 1 && *PQgetvalue(r, row, column) != 0;
