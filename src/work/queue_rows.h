@@ -81,6 +81,8 @@ MUST_USE belay_rc batch_unrank(struct txn *t, const struct inbox *in,
 /* Reads what batch_delete deletes, of several batches in one round trip. */
 MUST_USE belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows,
                                   size_t n);
+/* The same for later bodies (txn_foresee). */
+MUST_USE belay_rc batch_foresee(struct txn *t, const struct row *const *rows, size_t n);
 /* Deletes the rows of a batch and counts it out of the inbox, which the caller puts.  If it
  * is the wake of a process's event, that is settled so. */
 MUST_USE belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row,
