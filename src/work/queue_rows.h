@@ -42,7 +42,8 @@ MUST_USE bool inbox_names(struct inbox *out, struct bytes session,
 MUST_USE belay_rc inbox_get(struct txn *t, struct inbox *in);
 /* Both. */
 MUST_USE belay_rc inbox_open(struct txn *t, struct inbox *out, struct bytes session);
-/* Writes what was changed, and counts the change (Q1). */
+/* Writes what was changed, and counts the change (Q1).  Whoever changes what is in its indexes does
+ * that, too: a claim that knows the row relies on it (scan.cover in read.h). */
 MUST_USE belay_rc inbox_put(struct txn *t, struct inbox *in);
 /* wrong_state, reason deleted. */
 belay_rc inbox_gone(struct txn *t, const struct inbox *in);
