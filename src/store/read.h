@@ -4,6 +4,12 @@
 
 #include "store/plan.h"
 
+/* A row, by its key. */
+struct row_want {
+    const struct row_type *type;
+    const struct value *key;
+};
+
 /* Rows named by the members of a rank: key = prefix..., member.  A member whose row
  * type ends in an i64 key part is read as a decimal number. */
 struct fetch {
@@ -30,6 +36,13 @@ struct scan {
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;
+
+    /* For txn_load; drivers do not look at them. */
+    const struct row_want
+        *cover;   /* every plan that changes the index changes this row, too,
+                                     which the body reads before or along: as long as the
+                                     row stands, the index does; NULL: nobody sees to that */
+    size_t ahead; /* with a cover: so many more may be read along, for later bodies */
 };
 
 struct hit {
@@ -41,6 +54,7 @@ struct hit {
 struct hits {
     struct hit *hit;
     size_t n;
+    size_t ahead; /* behind those, read along and not guarded (scan.ahead) */
 };
 
 struct log_entry {

@@ -3,17 +3,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row, in one block: its key, values and their bytes stand behind it. */
-struct recalled {
-    uint64_t hash;
-    struct bytes key;
-    unsigned distrust; /* commits until it counts again; until then it is a hint */
-    bool is_row;       /* else the place of one that is not known */
-    uint64_t era;
-    size_t len; /* of the bytes of all values */
-    int64_t ver;
-    struct value v[];
-};
+#include "store/recall_page.h"
+
+/* --- its pages --- */
+
+static void take_pages(struct recall *r, struct recalled *e, struct kept_page **out)
+{
+    *out = e->pages;
+    e->pages = NULL;
+    r->page_bytes -= pages_size(*out);
+}
+
+static void drop_pages(struct recall *r, struct recalled *e)
+{
+    struct kept_page *pages;
+
+    take_pages(r, e, &pages);
+    pages_free(pages);
+}
+
+void recalled_free(struct recall *r, struct recalled *e)
+{
+    if (e)
+        drop_pages(r, e);
+    free(e);
+}
+
+/* Lets go of pages until there is room. */
+static void make_room(struct recall *r, const struct recalled *but)
+{
+    size_t all = (size_t)RECALL_SETS * RECALL_WAYS;
+
+    for (size_t i = 0; i < all && r->page_bytes > RECALL_PAGES_MAX; i++) {
+        struct recalled *e = r->sets[r->hand];
+        r->hand = (r->hand + 1) % all;
+        if (e && e != but)
+            drop_pages(r, e);
+    }
+}
+
+static void give_pages(struct recall *r, struct recalled *e, struct kept_page *pages)
+{
+    e->pages = pages;
+    r->page_bytes += pages_size(pages);
+    if (r->page_bytes > RECALL_PAGES_MAX)
+        make_room(r, e);
+}
+
+/* --- rows --- */
 
 void recall_init(struct recall *r)
 {
@@ -24,7 +61,7 @@ void recall_init(struct recall *r)
 static void empty(struct recall *r)
 {
     for (size_t i = 0; r->sets && i < (size_t)RECALL_SETS * RECALL_WAYS; i++) {
-        free(r->sets[i]);
+        recalled_free(r, r->sets[i]);
         r->sets[i] = NULL;
     }
 }
@@ -79,7 +116,7 @@ static void put_first(struct recall *r, const struct row_ref *ref, struct recall
 {
     struct recalled **set = set_of(r, ref);
 
-    free(set[RECALL_WAYS - 1]);
+    recalled_free(r, set[RECALL_WAYS - 1]);
     memmove(set + 1, set, (RECALL_WAYS - 1) * sizeof(struct recalled *));
     set[0] = e;
 }
@@ -114,8 +151,8 @@ static void copy_values(const struct row_type *type, const struct value *from,
     }
 }
 
-static const struct row *copy_row(const struct recalled *e, const struct row_type *type,
-                                  struct belay_arena *a)
+const struct row *recalled_copy(const struct recalled *e, const struct row_type *type,
+                                struct belay_arena *a)
 {
     size_t values = type->n_columns * sizeof(struct value);
     struct row *row = arena_alloc(a, sizeof(*row) + values + e->len);
@@ -137,7 +174,7 @@ static const struct row *get(struct recall *r, const struct row_ref *ref, uint64
     struct recalled **at = r->sets ? find(r, ref) : NULL;
     if (at && (*at)->is_row && (*at)->distrust <= distrust &&
         (*at)->era == era) /* R2 */
-        row = copy_row(*at, ref->type, a);
+        row = recalled_copy(*at, ref->type, a);
     pthread_mutex_unlock(&r->mutex);
     return row;
 }
@@ -154,8 +191,21 @@ const struct row *recall_hint(struct recall *r, const struct row_ref *ref, uint6
     return get(r, ref, era, RECALL_DISTRUST, a);
 }
 
-/* A row, or with v NULL the place of one that is not trusted. */
-static struct recalled *make(const struct row_ref *ref, const struct value *v)
+bool recall_scan(struct recall *r, const struct row_ref *cover, int64_t ver,
+                 uint64_t era, const struct scan *scan, struct belay_arena *a,
+                 struct hits *out)
+{
+    bool answered = false;
+
+    pthread_mutex_lock(&r->mutex);
+    struct recalled **at = r->sets ? find(r, cover) : NULL;
+    if (at && (*at)->is_row && (*at)->ver == ver && (*at)->era == era) /* R2, R4 */
+        answered = pages_answer((*at)->pages, scan, a, out);
+    pthread_mutex_unlock(&r->mutex);
+    return answered;
+}
+
+struct recalled *recalled_make(const struct row_ref *ref, const struct value *v)
 {
     size_t n = v ? ref->type->n_columns : 0;
     size_t len = v ? bytes_of_values(ref->type, v) : 0;
@@ -193,57 +243,97 @@ static bool make_sets(struct recall *r)
     return r->sets != NULL;
 }
 
-/* With the mutex held.  Takes `e`, and gives back what is to be freed. */
-static struct recalled *put(struct recall *r, const struct recall_news *n,
-                            struct recalled *e, uint64_t era)
+/* With the mutex held.  What is known of the indexes that the row covers (R4). */
+static void put_pages(struct recall *r, struct recalled *e, struct recalled *was,
+                      struct kept_page *made, const struct recall_lesson *lesson)
 {
-    struct recalled **at = find(r, &n->ref), *was = NULL;
+    struct kept_page *old = NULL;
+
+    if (e->distrust > 0) {
+        pages_free(made);
+        return;
+    }
+    if (was && was->is_row && was->era == e->era && was->ver + 1 == e->ver)
+        take_pages(r, was, &old);
+    if (made || old)
+        give_pages(r, e, pages_carry(made, old, lesson->plan));
+}
+
+/* A row that is to be kept. */
+struct made {
+    struct recalled *e;
+    struct kept_page *pages;
+};
+
+/* With the mutex held. */
+static void put(struct recall *r, const struct recall_news *n, struct made made,
+                const struct recall_lesson *lesson)
+{
+    struct recalled **at = find(r, &n->ref), *was = NULL, *e = made.e;
     unsigned distrust = at && (*at)->distrust > 0 ? --(*at)->distrust : 0; /* R3 */
 
     /* Two commits of one row may be told here in either order: the later version stays. */
-    if (at && (*at)->is_row && (*at)->era == era && (*at)->ver > n->ver)
-        return e;
+    if (at && (*at)->is_row && (*at)->era == lesson->era && (*at)->ver > n->ver) {
+        pages_free(made.pages);
+        free(e);
+        return;
+    }
     if (at && (e || distrust == 0))
         was = take_out(r, &n->ref, at);
     if (e) {
         e->ver = n->ver;
-        e->era = era;
+        e->era = lesson->era;
         e->distrust = distrust;
+        if (n->own)
+            put_pages(r, e, was, made.pages, lesson);
         put_first(r, &n->ref, e);
+    } else {
+        pages_free(made.pages);
     }
-    return was;
+    recalled_free(r, was);
 }
 
 void recall_put(struct recall *r, const struct recall_news *news, size_t n,
-                uint64_t era)
+                const struct recall_lesson *lesson)
 {
-    struct recalled *made[64];
+    struct made made[64];
 
     for (size_t first = 0; first < n; first += COUNT_OF(made)) {
         size_t some = n - first < COUNT_OF(made) ? n - first : COUNT_OF(made);
         for (size_t i = 0; i < some; i++) {
             const struct row_ref *ref = &news[first + i].ref;
-            made[i] = has_counters(ref->type) ? NULL : make(ref, news[first + i].v);
+            made[i] = (struct made){ .e = NULL };
+            if (has_counters(ref->type))
+                continue;
+            made[i].e = recalled_make(ref, news[first + i].v);
+            if (news[first + i].own)
+                made[i].pages = pages_make(lesson->pages, ref);
         }
         pthread_mutex_lock(&r->mutex);
-        for (size_t i = 0; i < some && make_sets(r); i++)
-            made[i] = put(r, &news[first + i], made[i], era);
+        bool room = make_sets(r);
+        for (size_t i = 0; i < some; i++) {
+            if (room) {
+                put(r, &news[first + i], made[i], lesson);
+                continue;
+            }
+            pages_free(made[i].pages);
+            free(made[i].e);
+        }
         pthread_mutex_unlock(&r->mutex);
-        for (size_t i = 0; i < some; i++)
-            free(made[i]);
     }
 }
 
 void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain)
 {
-    struct recalled *mark = in_vain ? make(ref, NULL) : NULL;
+    struct recalled *mark = in_vain ? recalled_make(ref, NULL) : NULL;
 
     pthread_mutex_lock(&r->mutex);
     struct recalled **at = r->sets ? find(r, ref) : NULL;
     if (at && in_vain) { /* what it was is a hint */
         (*at)->distrust = RECALL_DISTRUST;
+        drop_pages(r, *at);
     } else if (at && (*at)->distrust == 0) {
-        free(take_out(r, ref, at));
+        recalled_free(r, take_out(r, ref, at));
     } else if (mark && r->sets) {
         mark->distrust = RECALL_DISTRUST;
         put_first(r, ref, mark);

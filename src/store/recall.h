@@ -6,12 +6,19 @@
  * the check of an answer that writes nothing (T4).  If it does not, the body runs again
  * and asks.
  *
+ * With a row goes what is known of the rank indexes that it covers (scan.cover in read.h): whoever
+ * changes such an index changes the row, so that a part of the index stands as long as the row
+ * does, and no longer.
+ *
  *   R1  Only what a commit has shown to stand is kept: nothing of a commit whose outcome was not
- *       told, and nothing that was merely read, but for rows that are alone in their type.
+ *       told, and what was merely read only along with a commit that stands, in its era: rows
+ *       that are alone in their type, pages, and what a body has foreseen.
  *   R2  What was kept in one era of the server (driver.h) is not recalled in another: versions
  *       of lost writes may come again.
  *   R3  A row that others change is not kept for a while: a recall in vain costs a run.  It
  *       is remembered as a hint.
+ *   R4  A page belongs to one version of its cover.  It is carried over to the next one only by
+ *       the commit that made that version, with the changes of its own.
  *
  * Bounded: older rows make room.  Memory that cannot be had is no error.
  */
@@ -20,7 +27,7 @@
 
 #include <pthread.h>
 
-#include "store/key.h"
+#include "store/read.h"
 
 /* Sets of a few rows each; rows that are larger than this are not kept. */
 #define RECALL_SETS 1024
@@ -30,10 +37,15 @@
 /* So many commits pass before a row that was recalled in vain is kept again. */
 #define RECALL_DISTRUST 8
 
+/* All pages together; then older ones go. */
+#define RECALL_PAGES_MAX ((size_t)4 << 20)
+
 struct recall {
     pthread_mutex_t mutex;
     struct recalled *
         *sets; /* RECALL_SETS * RECALL_WAYS, the latest first; made when used */
+    size_t page_bytes;
+    size_t hand; /* the next row that loses its pages */
 };
 
 void recall_init(struct recall *r);
@@ -50,16 +62,49 @@ const struct row *recall_get(struct recall *r, const struct row_ref *ref, uint64
 const struct row *recall_hint(struct recall *r, const struct row_ref *ref, uint64_t era,
                               struct belay_arena *a);
 
+/* A member of an index, and the row that it names; NULL: there is none. */
+struct recalled_hit {
+    int64_t rank;
+    struct bytes member;
+    struct row_ref ref;
+    const struct row *row;
+};
+
+/* Every member of an index from one rank to another. */
+struct recall_page {
+    const struct recall_page *next;
+    struct row_ref cover;
+    struct bytes index;
+    int64_t from, to;
+    const struct recalled_hit *hit; /* in order; those behind `to` do not count */
+    size_t n;
+};
+
 /* A row with its values under a version. */
 struct recall_news {
     struct row_ref ref;
     const struct value *v;
     int64_t ver;
+    bool own; /* the commit made this version out of the one before */
+};
+
+/* What a commit of one era has shown. */
+struct recall_lesson {
+    uint64_t era;
+    const struct recall_page
+        *pages;              /* of before the plan, under rows that it changed */
+    const struct plan *plan; /* its changes of indexes; NULL: none */
 };
 
 /* Keeps them. */
 void recall_put(struct recall *r, const struct recall_news *news, size_t n,
-                uint64_t era);
+                const struct recall_lesson *lesson);
+
+/* What is kept of the index of a scan, from when its cover had this version; false: it does not
+ * answer the scan.  Hits and rows are in the arena. */
+MUST_USE bool recall_scan(struct recall *r, const struct row_ref *cover, int64_t ver,
+                          uint64_t era, const struct scan *scan, struct belay_arena *a,
+                          struct hits *out);
 
 /* It no longer stands.  in_vain: that was found out by recalling it. */
 void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain);

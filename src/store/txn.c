@@ -183,6 +183,8 @@ static void run_once(struct driver_job *job)
     t->ops = NULL;
     t->ops_last = &t->ops;
     t->n_ops = 0;
+    t->pages = NULL;
+    t->foreseen = NULL;
     t->topics = NULL;
     t->bytes = 0;
 

@@ -64,10 +64,6 @@ MUST_USE belay_rc txn_get(struct txn *t, const struct row_type *type,
                           const struct value *key, const struct row **out);
 
 /* Several rows, of any types, in one round trip. */
-struct row_want {
-    const struct row_type *type;
-    const struct value *key;
-};
 MUST_USE belay_rc txn_get_many(struct txn *t, const struct row_want *wants, size_t n,
                                const struct row **out);
 
@@ -78,6 +74,11 @@ void txn_spent(struct txn *t, const struct row_type *type, const struct value *k
  * changed: for where to begin to look. */
 MUST_USE belay_rc txn_hint(struct txn *t, const struct row_type *type,
                            const struct value *key, const struct row **out);
+
+/* Rows that later bodies of this program will ask for.  Where a read is a round trip those that
+ * are not known are read in one, and kept if this body's decision is committed; they are not
+ * guarded.  Elsewhere this does nothing. */
+MUST_USE belay_rc txn_foresee(struct txn *t, const struct row_want *wants, size_t n);
 
 /* Says before it is read that there is most likely no such row.  Where a read is a round trip
  * that is taken for granted in the first run, and found out by the commit; elsewhere this
@@ -152,7 +153,10 @@ MUST_USE belay_rc txn_scan(struct txn *t, const struct scan *scan, struct hits *
 MUST_USE belay_rc txn_pick(struct txn *t, const struct scan *scan, struct hits *out);
 
 /* Rows and scans in one round trip: as txn_get_many and txn_scan (txn_pick where the scan
- * says so), one after the other.  rows has n_wants entries, hits n_scans. */
+ * says so), one after the other.  rows has n_wants entries, hits n_scans.
+ *
+ * A scan with a cover (read.h) may be answered from what this program has read or written
+ * itself, like a row: if its cover no longer stands at the commit, the body runs again. */
 MUST_USE belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
                            const struct row **rows, const struct scan *scans,
                            size_t n_scans, struct hits *hits);

@@ -2,10 +2,10 @@
  *
  *   txn.c        the loop: attempt, confirm or commit, run again
  *   txn_state.c  what a body has read and written so far, found by key
- *   txn_read.c   reads: own writes first, the driver for the rest
+ *   txn_read.c   reads: own writes first, the driver for the rest;  txn_load.c  several
  *   txn_write.c  writes: checked, copied, collected
  *   txn_plan.c   the plan made of it all
- *   txn_recall.c rows that need not be asked for
+ *   txn_recall.c rows that need not be asked for;  txn_ahead.c  scans likewise
  *   slot.c       lost replies
  *   space.c      namespaces and their rows
  */
@@ -99,6 +99,13 @@ struct txn_op {
     struct txn_pos *pos;
 };
 
+/* A row that was read for later bodies. */
+struct foreseen_row {
+    struct foreseen_row *next;
+    struct row_ref ref;
+    const struct row *row;
+};
+
 /* How one run of a body ended. */
 enum verdict {
     DONE,        /* answered: txn.rc stands */
@@ -139,6 +146,8 @@ struct txn {
     struct entry_map rows, ranks;
     struct txn_op *ops, **ops_last;
     size_t n_ops;
+    struct recall_page *pages;     /* read, under rows that cover them */
+    struct foreseen_row *foreseen; /* read for later bodies */
     struct plan_topic *topics;
     size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
 
@@ -199,12 +208,48 @@ const struct row *txn_with_counters(struct txn *t, const struct row_ref *ref,
 
 /* --- txn_recall.c --- */
 
+/* Whether anything is kept for bodies like this one. */
+bool txn_may_recall(const struct txn *t);
+/* The era in which something may be taken for granted; 0: it must be asked for. */
+uint64_t txn_era(struct txn *t);
+/* Remembers a row, or that there is none, without having looked; NULL: no memory. */
+struct txn_row *txn_take_for_granted(struct txn *t, const struct row_ref *ref,
+                                     const struct row *row);
+
 /* The row as this program left it, if that is known and may be used. */
 struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref);
 /* After a commit that stands, or one of which nothing is known. */
 void txn_learn(struct txn *t, bool known);
 /* After a conflict; failed is the guard that did not hold. */
 void txn_unlearn(struct txn *t, size_t failed);
+
+/* --- txn_read.c --- */
+
+/* One round trip. */
+MUST_USE belay_rc txn_ask(struct txn *t, struct read *reads, size_t n);
+MUST_USE belay_rc txn_check_scan(struct txn *t, const struct scan *s);
+/* Entries that the body took away are asked for on top, so that enough are left. */
+struct scan txn_widened(const struct txn *t, const struct scan *scan);
+/* What the store answered, as this body sees it. */
+MUST_USE belay_rc txn_take_hits(struct txn *t, const struct scan *scan,
+                                struct hits *io);
+
+static inline bool scan_shows_nothing(const struct scan *scan)
+{
+    return scan->limit == 0 || scan->n_indexes == 0;
+}
+
+/* --- txn_ahead.c --- */
+
+/* Whether the scan is answered by what this program knows; the rows of *out are remembered. */
+MUST_USE bool txn_recall_scan(struct txn *t, const struct scan *scan, struct hits *out);
+/* How many more are to be asked for, and whether also where the next member stands behind the
+ * last rank of the scan. */
+size_t txn_ahead(struct txn *t, const struct scan *scan, bool *next);
+/* Of what such a scan found, keeps what is behind those that it was to find at most, for later.
+ * next NULL: that was not asked. */
+MUST_USE belay_rc txn_keep_page(struct txn *t, const struct scan *scan, struct hits *io,
+                                const struct hits *next);
 
 /* --- txn_plan.c --- */
 

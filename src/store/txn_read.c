@@ -6,8 +6,7 @@
 /* More in one answer than anybody should hold in memory: page instead. */
 #define READ_LIMIT_MAX 65536
 
-/* One round trip. */
-static belay_rc ask(struct txn *t, struct read *reads, size_t n)
+belay_rc txn_ask(struct txn *t, struct read *reads, size_t n)
 {
     if (t->failed)
         return t->failed;
@@ -28,7 +27,7 @@ belay_rc txn_get(struct txn *t, const struct row_type *type, const struct value 
     if (!r)
         r = txn_recall(t, &q.row.ref);
     if (!r) {
-        rc = ask(t, &q, 1);
+        rc = txn_ask(t, &q, 1);
         if (!rc)
             rc = txn_remember(t, &q.row.ref, q.row.out, &r);
         if (rc)
@@ -57,7 +56,7 @@ belay_rc txn_peek(struct txn *t, const struct row_type *type, const struct value
         *out = r->cur;
         return BELAY_OK;
     }
-    rc = ask(t, &q, 1);
+    rc = txn_ask(t, &q, 1);
     if (rc)
         return rc;
     const struct row *row = q.row.out;
@@ -72,7 +71,7 @@ belay_rc txn_peek(struct txn *t, const struct row_type *type, const struct value
 
 /* --- ranks --- */
 
-static belay_rc check_scan(struct txn *t, const struct scan *s)
+belay_rc txn_check_scan(struct txn *t, const struct scan *s)
 {
     if (s->limit > READ_LIMIT_MAX)
         return err_reason(&t->err, BELAY_INVALID, "too_large",
@@ -191,8 +190,7 @@ static belay_rc merge_own(struct txn *t, const struct scan *s, struct hits *io)
     return BELAY_OK;
 }
 
-/* Entries that the body took away are asked for on top, so that enough are left. */
-static struct scan widened(const struct txn *t, const struct scan *scan)
+struct scan txn_widened(const struct txn *t, const struct scan *scan)
 {
     struct scan wider = *scan;
 
@@ -203,8 +201,7 @@ static struct scan widened(const struct txn *t, const struct scan *scan)
     return wider;
 }
 
-/* What the store answered, as this body sees it. */
-static belay_rc take_hits(struct txn *t, const struct scan *scan, struct hits *io)
+belay_rc txn_take_hits(struct txn *t, const struct scan *scan, struct hits *io)
 {
     belay_rc rc = BELAY_OK;
 
@@ -215,26 +212,21 @@ static belay_rc take_hits(struct txn *t, const struct scan *scan, struct hits *i
     return rc;
 }
 
-static bool shows_nothing(const struct scan *scan)
-{
-    return scan->limit == 0 || scan->n_indexes == 0;
-}
-
 static belay_rc scan_or_pick(struct txn *t, const struct scan *scan, bool hold,
                              struct hits *out)
 {
-    belay_rc rc = check_scan(t, scan);
+    belay_rc rc = txn_check_scan(t, scan);
     if (rc)
         return rc;
     *out = (struct hits){ .hit = NULL };
-    if (shows_nothing(scan))
+    if (scan_shows_nothing(scan))
         return t->failed;
 
-    struct scan wider = widened(t, scan);
+    struct scan wider = txn_widened(t, scan);
     struct read q = { .kind = READ_RANK, .rank = { .scan = &wider, .hold = hold } };
-    rc = ask(t, &q, 1);
+    rc = txn_ask(t, &q, 1);
     if (!rc)
-        rc = take_hits(t, scan, &q.rank.out);
+        rc = txn_take_hits(t, scan, &q.rank.out);
     if (!rc)
         *out = q.rank.out;
     return rc;
@@ -248,69 +240,6 @@ belay_rc txn_scan(struct txn *t, const struct scan *scan, struct hits *out)
 belay_rc txn_pick(struct txn *t, const struct scan *scan, struct hits *out)
 {
     return scan_or_pick(t, scan, true, out);
-}
-
-/* --- several questions at once --- */
-
-/* The questions of one round trip: rows that are not known yet, then scans. */
-struct load {
-    struct read *q;
-    size_t n;
-    struct row_ref *refs; /* of all rows wanted */
-    size_t n_rows;        /* of them asked for */
-    struct scan *wider;   /* one a scan */
-};
-
-static belay_rc load_questions(struct txn *t, struct load *l,
-                               const struct row_want *wants, size_t n_wants,
-                               const struct scan *scans, size_t n_scans)
-{
-    belay_rc rc = BELAY_OK;
-
-    l->q = arena_zalloc(t->arena, n_wants + n_scans, sizeof(*l->q));
-    l->refs = arena_zalloc(t->arena, n_wants, sizeof(*l->refs));
-    l->wider = arena_zalloc(t->arena, n_scans, sizeof(*l->wider));
-    if (!l->q || !l->refs || !l->wider)
-        return txn_no_memory(t);
-    for (size_t i = 0; i < n_wants && !rc; i++) {
-        rc = row_ref_make(&l->refs[i], wants[i].type, wants[i].key, t->arena, &t->err);
-        if (!rc && !txn_find_row(t, &l->refs[i]) && !txn_recall(t, &l->refs[i]))
-            l->q[l->n++] = (struct read){ .kind = READ_ROW, .row.ref = l->refs[i] };
-    }
-    l->n_rows = l->n;
-    for (size_t i = 0; i < n_scans && !rc; i++) {
-        rc = check_scan(t, &scans[i]);
-        l->wider[i] = widened(t, &scans[i]);
-        if (!rc && !shows_nothing(&scans[i]))
-            l->q[l->n++] = (struct read){ .kind = READ_RANK,
-                                          .rank = { .scan = &l->wider[i],
-                                                    .hold = scans[i].pick } };
-    }
-    return rc;
-}
-
-belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
-                  const struct row **rows, const struct scan *scans, size_t n_scans,
-                  struct hits *hits)
-{
-    struct load l = { .n = 0 };
-    struct txn_row *r;
-    belay_rc rc = load_questions(t, &l, wants, n_wants, scans, n_scans);
-
-    if (!rc && l.n > 0)
-        rc = ask(t, l.q, l.n);
-    for (size_t i = 0; i < l.n_rows && !rc; i++)
-        rc = txn_remember(t, &l.q[i].row.ref, l.q[i].row.out, &r);
-    for (size_t i = 0, next = l.n_rows; i < n_scans && !rc; i++) {
-        hits[i] = (struct hits){ .hit = NULL };
-        if (shows_nothing(&scans[i]))
-            continue;
-        hits[i] = l.q[next++].rank.out;
-        rc = take_hits(t, &scans[i], &hits[i]);
-    }
-    for (size_t i = 0; i < n_wants && !rc; i++)
-        rows[i] = txn_find_row(t, &l.refs[i])->cur;
-    return rc ? rc : t->failed;
 }
 
 /* --- logs, feeds, chunks --- */
@@ -386,7 +315,7 @@ belay_rc txn_log_read(struct txn *t, struct bytes stream, int64_t after, size_t 
     if (!rc)
         rc = check_limit(t, limit);
     if (!rc)
-        rc = ask(t, &q, 1);
+        rc = txn_ask(t, &q, 1);
     if (rc)
         return rc;
     q.log.after = after; /* of the store nothing trimmed was asked for */
@@ -405,7 +334,7 @@ belay_rc txn_feed_read(struct txn *t, struct bytes feed, struct feed_pos after,
     if (!rc)
         rc = check_limit(t, limit);
     if (!rc)
-        rc = ask(t, &q, 1);
+        rc = txn_ask(t, &q, 1);
     if (!rc)
         *out = q.feed.out;
     return rc;
@@ -432,7 +361,7 @@ belay_rc txn_chunk_get(struct txn *t, struct bytes upload, int64_t index, bool *
         *out = own->chunk.data;
         return t->failed;
     }
-    rc = ask(t, &q, 1);
+    rc = txn_ask(t, &q, 1);
     if (!rc) {
         *found = q.chunk.found;
         *out = q.chunk.out;

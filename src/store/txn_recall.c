@@ -3,24 +3,22 @@
 
 #define SMALL_PLAN 32
 
-static bool may_recall(const struct txn *t)
+bool txn_may_recall(const struct txn *t)
 {
     return (t->driver->caps & DRIVER_FAR) && !t->founding &&
            !(t->options && t->options->read_only);
 }
 
-/* The era in which a row may be taken for granted; 0: it must be asked for.  Who has run in
- * vain asks. */
-static uint64_t era_of(struct txn *t)
+/* Who has run in vain asks. */
+uint64_t txn_era(struct txn *t)
 {
-    if (t->run > 1 || t->failed || !may_recall(t))
+    if (t->run > 1 || t->failed || !txn_may_recall(t))
         return 0;
     return driver_era(t->driver, t->attempt);
 }
 
-/* Remembers a row, or that there is none, without having looked. */
-static struct txn_row *take_for_granted(struct txn *t, const struct row_ref *ref,
-                                        const struct row *row)
+struct txn_row *txn_take_for_granted(struct txn *t, const struct row_ref *ref,
+                                     const struct row *row)
 {
     struct txn_row *r = NULL;
 
@@ -32,11 +30,11 @@ static struct txn_row *take_for_granted(struct txn *t, const struct row_ref *ref
 
 struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref)
 {
-    uint64_t era = era_of(t);
+    uint64_t era = txn_era(t);
     const struct row *row =
         era ? recall_get(&t->space->recall, ref, era, t->arena) : NULL;
 
-    return row ? take_for_granted(t, ref, row) : NULL;
+    return row ? txn_take_for_granted(t, ref, row) : NULL;
 }
 
 belay_rc txn_hint(struct txn *t, const struct row_type *type, const struct value *key,
@@ -44,7 +42,7 @@ belay_rc txn_hint(struct txn *t, const struct row_type *type, const struct value
 {
     struct row_ref ref;
     belay_rc rc = row_ref_make(&ref, type, key, t->arena, &t->err);
-    uint64_t era = rc || !may_recall(t) ? 0 : driver_era(t->driver, t->attempt);
+    uint64_t era = rc || !txn_may_recall(t) ? 0 : driver_era(t->driver, t->attempt);
 
     *out = era ? recall_hint(&t->space->recall, &ref, era, t->arena) : NULL;
     return rc ? rc : t->failed;
@@ -56,16 +54,16 @@ belay_rc txn_expect_none(struct txn *t, const struct row_type *type,
     struct row_ref ref;
     belay_rc rc = row_ref_make(&ref, type, key, t->arena, &t->err);
 
-    if (rc || era_of(t) == 0 || txn_find_row(t, &ref) || txn_recall(t, &ref))
+    if (rc || txn_era(t) == 0 || txn_find_row(t, &ref) || txn_recall(t, &ref))
         return rc;
-    return take_for_granted(t, &ref, NULL) ? BELAY_OK : t->failed;
+    return txn_take_for_granted(t, &ref, NULL) ? BELAY_OK : t->failed;
 }
 
 void txn_spent(struct txn *t, const struct row_type *type, const struct value *key)
 {
     struct row_ref ref;
     struct txn_row *r =
-        may_recall(t) && row_ref_make(&ref, type, key, t->arena, NULL) == BELAY_OK
+        txn_may_recall(t) && row_ref_make(&ref, type, key, t->arena, NULL) == BELAY_OK
             ? txn_find_row(t, &ref)
             : NULL;
 
@@ -82,12 +80,13 @@ static bool news_of(struct txn *t, const struct txn_row *r, struct recall_news *
     case ROW_CHANGED:
         if (r->spent)
             break;
-        *out = (struct recall_news){ r->ref, r->cur->v, r->base->ver + 1 };
+        *out = (struct recall_news){ r->ref, r->cur->v, r->base->ver + 1, .own = true };
         return true;
     case ROW_KEPT: /* one that everybody guards and hardly anybody changes */
-        *out = (struct recall_news){ r->ref, NULL, 0 };
+        *out = (struct recall_news){ .ref = r->ref };
         if (alone && r->base && !r->recalled)
-            *out = (struct recall_news){ r->ref, r->base->v, r->base->ver };
+            *out =
+                (struct recall_news){ r->ref, r->base->v, r->base->ver, .own = false };
         return out->v != NULL;
     case ROW_DELETED:
         break;
@@ -106,18 +105,41 @@ static size_t learn_inserted(const struct txn *t, struct recall_news *out)
     for (size_t i = 0; i < t->plan.n_effects && t->rows.n <= SMALL_PLAN; i++) {
         const struct effect *e = &t->plan.effects[i];
         if (e->kind == EFFECT_INSERT)
-            out[n++] = (struct recall_news){ e->row.ref, e->row.v, e->row.ver };
+            out[n++] =
+                (struct recall_news){ e->row.ref, e->row.v, e->row.ver, .own = false };
     }
+    return n;
+}
+
+/* What was read for later bodies, and that this one has not touched itself. */
+static size_t learn_foreseen(const struct txn *t, struct recall_news *out)
+{
+    size_t n = 0;
+
+    for (const struct foreseen_row *f = t->foreseen; f; f = f->next) {
+        if (!txn_find_row(t, &f->ref))
+            out[n++] =
+                (struct recall_news){ f->ref, f->row->v, f->row->ver, .own = false };
+    }
+    return n;
+}
+
+static size_t n_foreseen(const struct txn *t)
+{
+    size_t n = 0;
+
+    for (const struct foreseen_row *f = t->foreseen; f; f = f->next)
+        n++;
     return n;
 }
 
 void txn_learn(struct txn *t, bool known)
 {
-    if (!may_recall(t))
+    if (!txn_may_recall(t))
         return;
     uint64_t era = known ? driver_era(t->driver, t->attempt) : 0;
     struct recall_news *news =
-        era ? arena_alloc(t->arena, t->rows.n * sizeof(*news)) : NULL;
+        era ? arena_alloc(t->arena, (t->rows.n + n_foreseen(t)) * sizeof(*news)) : NULL;
     size_t n = 0;
 
     for (struct entry *e = t->rows.first; e; e = e->next) {
@@ -129,7 +151,9 @@ void txn_learn(struct txn *t, bool known)
     }
     if (news) {
         n += learn_inserted(t, &news[n]);
-        recall_put(&t->space->recall, news, n, era);
+        n += learn_foreseen(t, &news[n]);
+        recall_put(&t->space->recall, news, n,
+                   &(struct recall_lesson){ era, t->pages, &t->plan });
     }
 }
 

@@ -29,7 +29,7 @@ static belay_rc more_hits(struct txn *t, struct hits *all, const struct hits *pa
         memcpy(hits, all->hit, all->n * sizeof(*hits));
     if (page->n > 0)
         memcpy(hits + all->n, page->hit, page->n * sizeof(*hits));
-    *all = (struct hits){ hits, all->n + page->n };
+    *all = (struct hits){ .hit = hits, .n = all->n + page->n };
     return BELAY_OK;
 }
 

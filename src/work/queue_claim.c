@@ -5,6 +5,8 @@
 /* Batches looked at in one go: few claims take more than the first. */
 #define FIRST_PAGE 8
 #define NEXT_PAGE 64
+/* Batches that are read along for the claims that follow, by one who is alone with the inbox. */
+#define AHEAD 15
 /* Batches moved to ready in one transaction. */
 #define PROMOTE_PAGE 256
 /* A waiter looks again after this, woken or not. */
@@ -66,19 +68,23 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
     if (known && c->from == 0)
         c->from = row_i64(known, INBOX_FIRST_SEQ, 0);
 
+    /* Q1: whoever enters or leaves one of the indexes changes the inbox. */
     const struct scan scans[] = { { .indexes = &c->in.due,
                                     .n_indexes = 1,
                                     .max_rank = c->now_ms,
                                     .limit = PROMOTE_PAGE,
                                     .fetch = &fetch,
-                                    .n_fetch = 1 },
+                                    .n_fetch = 1,
+                                    .cover = &wants[0] },
                                   { .indexes = &c->in.ready,
                                     .n_indexes = 1,
                                     .min_rank = c->from,
                                     .max_rank = RANK_MAX,
                                     .limit = least(c->max, FIRST_PAGE),
                                     .fetch = &fetch,
-                                    .n_fetch = 1 } };
+                                    .n_fetch = 1,
+                                    .cover = &wants[0],
+                                    .ahead = AHEAD } };
     rc = txn_load(t, wants, COUNT_OF(wants), rows, scans, COUNT_OF(scans), hits);
     if (rc)
         return rc;
@@ -112,6 +118,21 @@ static belay_rc scan_ready(struct txn *t, const struct claiming *c,
         scan.after = &cursor;
     }
     return txn_scan(t, &scan, out);
+}
+
+/* Whoever completes these batches asks for the rows beside them. */
+static belay_rc foresee(struct txn *t, const struct hits *ready)
+{
+    size_t n = ready->n + ready->ahead, some = 0;
+    const struct row **rows = arena_zalloc(txn_arena(t), n, sizeof(const struct row *));
+
+    if (!rows)
+        return err_no_memory(txn_error(t), "a claim");
+    for (size_t i = 0; i < n; i++) {
+        if (ready->hit[i].rows[0])
+            rows[some++] = ready->hit[i].rows[0];
+    }
+    return batch_foresee(t, rows, some);
 }
 
 /* Q2, Q3: what has become due can be claimed; who held it holds it until somebody does. */
@@ -335,7 +356,9 @@ static belay_rc claim_body(struct txn *t, void *arg)
         return rc;
     if (c->n == 0 || !is_asked_for(c))
         return explain(t, c);
-    return grant(t, c);
+    if (ready.ahead > 0)
+        rc = foresee(t, &ready);
+    return rc ? rc : grant(t, c);
 }
 
 /* --- waiting --- */

@@ -129,22 +129,43 @@ static void besides_of(struct besides *b, const struct row *row)
     }
 }
 
-belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows, size_t n)
+/* The rows beside all of them; NULL: no memory. */
+static struct row_want *all_besides(struct txn *t, const struct row *const *rows,
+                                    size_t n, size_t *out_n)
 {
-    struct belay_arena *a = txn_arena(t);
-    struct besides *b = arena_zalloc(a, n, sizeof(*b));
-    struct row_want *wants = arena_zalloc(a, n, BESIDES * sizeof(*wants));
-    const struct row **out = arena_zalloc(a, n, BESIDES * sizeof(const struct row *));
-    size_t n_wants = 0;
+    struct besides *b = arena_zalloc(txn_arena(t), n, sizeof(*b));
+    struct row_want *wants =
+        arena_zalloc(txn_arena(t), n, BESIDES * sizeof(struct row_want));
 
-    if (!b || !wants || !out)
-        return err_no_memory(txn_error(t), "batches");
+    *out_n = 0;
+    if (!b || !wants)
+        return NULL;
     for (size_t i = 0; i < n; i++) {
         besides_of(&b[i], rows[i]);
-        memcpy(&wants[n_wants], b[i].wants, b[i].n * sizeof(*wants));
-        n_wants += b[i].n;
+        memcpy(&wants[*out_n], b[i].wants, b[i].n * sizeof(*wants));
+        *out_n += b[i].n;
     }
-    return txn_get_many(t, wants, n_wants, out);
+    return wants;
+}
+
+belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows, size_t n)
+{
+    size_t n_wants;
+    const struct row_want *wants = all_besides(t, rows, n, &n_wants);
+    const struct row **out =
+        arena_zalloc(txn_arena(t), n, BESIDES * sizeof(const struct row *));
+
+    return wants && out ? txn_get_many(t, wants, n_wants, out)
+                        : err_no_memory(txn_error(t), "batches");
+}
+
+belay_rc batch_foresee(struct txn *t, const struct row *const *rows, size_t n)
+{
+    size_t n_wants;
+    const struct row_want *wants = all_besides(t, rows, n, &n_wants);
+
+    return wants ? txn_foresee(t, wants, n_wants)
+                 : err_no_memory(txn_error(t), "batches");
 }
 
 /* The lookup by source key belongs to whoever has that key now. */

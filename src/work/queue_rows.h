@@ -42,7 +42,8 @@ MUST_USE bool inbox_names(struct inbox *out, struct bytes session,
 MUST_USE belay_rc inbox_get(struct txn *t, struct inbox *in);
 /* Both. */
 MUST_USE belay_rc inbox_open(struct txn *t, struct inbox *out, struct bytes session);
-/* Writes what was changed, and counts the change (Q1). */
+/* Writes what was changed, and counts the change (Q1).  Whoever changes what is in its indexes does
+ * that, too: a claim that knows the row relies on it (scan.cover in read.h). */
 MUST_USE belay_rc inbox_put(struct txn *t, struct inbox *in);
 /* wrong_state, reason deleted. */
 belay_rc inbox_gone(struct txn *t, const struct inbox *in);
@@ -81,6 +82,8 @@ MUST_USE belay_rc batch_unrank(struct txn *t, const struct inbox *in,
 /* Reads what batch_delete deletes, of several batches in one round trip. */
 MUST_USE belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows,
                                   size_t n);
+/* The same for later bodies (txn_foresee). */
+MUST_USE belay_rc batch_foresee(struct txn *t, const struct row *const *rows, size_t n);
 /* Deletes the rows of a batch and counts it out of the inbox, which the caller puts.  If it
  * is the wake of a process's event, that is settled so. */
 MUST_USE belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row,

@@ -162,8 +162,50 @@ static bool is_same_target(const struct effect *a, const struct effect *b)
            bytes_eq(a->rank.member, b->rank.member);
 }
 
+/* The session of an inbox's index; false: it is another index. */
+static bool inbox_of(struct bytes index, struct bytes *out)
+{
+    const struct bytes heads[] = { bytes_str(READY_INDEX), bytes_str(DUE_INDEX) };
+
+    for (size_t i = 0; i < COUNT_OF(heads); i++) {
+        size_t n = heads[i].len;
+        *out = index.len > n ? bytes_of(index.ptr + n, index.len - n) : index;
+        if (index.len > n && memcmp(index.ptr, heads[i].ptr, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool writes_inbox(const struct plan *plan, struct bytes session)
+{
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        const struct effect *e = &plan->effects[i];
+        if (e->kind <= EFFECT_DELETE && e->row.ref.type == &row_inbox &&
+            bytes_eq(e->row.ref.key[0].b, session))
+            return true;
+    }
+    return false;
+}
+
+/* Whoever knows the row of an inbox relies on what he knows of its indexes (scan.cover). */
+static bool is_covered(const struct plan *plan)
+{
+    for (size_t i = 0; i < plan->n_effects; i++) {
+        const struct effect *e = &plan->effects[i];
+        struct bytes session;
+        if (e->kind >= EFFECT_RANK_ADD && e->kind <= EFFECT_RANK_REMOVE &&
+            inbox_of(e->rank.index, &session) && !writes_inbox(plan, session))
+            return false;
+    }
+    return true;
+}
+
 bool watch_plan(struct front *f, const struct plan *plan)
 {
+    if (is_work(f->sim->setup) && !is_covered(plan)) {
+        violation(f->sim, "plan", "an index changes without the inbox that covers it");
+        return false;
+    }
     for (size_t i = 0; i < plan->n_effects; i++) {
         for (size_t j = 0; j < i; j++) {
             if (!is_same_target(&plan->effects[i], &plan->effects[j]))

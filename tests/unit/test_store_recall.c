@@ -349,9 +349,10 @@ static bool make_ref(struct row_ref *out, struct belay_arena *a, int64_t no)
 static void keep(struct recall *r, const struct row_ref *ref, const struct value *v,
                  int64_t ver)
 {
-    const struct recall_news news = { *ref, v, ver };
+    const struct recall_news news = { *ref, v, ver, .own = true };
+    const struct recall_lesson lesson = { .era = 1 };
 
-    recall_put(r, &news, 1, 1);
+    recall_put(r, &news, 1, &lesson);
 }
 
 static void is_bounded(struct tap *t)
@@ -407,6 +408,326 @@ static void what_is_not_kept(struct tap *t)
     recall_release(&r);
 }
 
+/* --- indexes that a row covers --- */
+
+/* Parts ("q", N) stand in index "q" at rank N; ("q", 0) covers it. */
+struct line {
+    int64_t up_to;            /* the last rank that is looked at */
+    int64_t push, push_other; /* parts that are put in; 0: none */
+    int64_t took;             /* the first, which is taken out; 0: there was none */
+    size_t ahead;
+    unsigned runs;
+};
+
+static struct value line_key[2] = {
+    { .kind = VALUE_TEXT, .b = { .ptr = (const uint8_t *)"q", .len = 1 } },
+    { .kind = VALUE_I64, .i = 0 },
+};
+
+static belay_rc line_move(struct txn *t, int64_t no, bool in)
+{
+    const struct value v[PART_COLUMNS] = { line_key[0], value_i64(no), value_i64(no) };
+    char text[32];
+    struct bytes member =
+        bytes_of(text, (size_t)snprintf(text, sizeof(text), "%lld", (long long)no));
+    belay_rc rc = in ? txn_rank_add(t, bytes_str("q"), no, member)
+                     : txn_rank_remove(t, bytes_str("q"), no, member);
+
+    if (rc)
+        return rc;
+    return in ? txn_insert(t, &row_part, v) : txn_delete(t, &row_part, v);
+}
+
+static belay_rc line_put(struct txn *t, const struct row *cover)
+{
+    const struct value v[PART_COLUMNS] = { line_key[0], line_key[1], value_i64(1) };
+    const struct change more = { PART_N,
+                                 value_i64(cover ? row_i64(cover, PART_N, 0) + 1 : 1) };
+
+    return cover ? txn_put(t, &row_part, line_key, &more, 1)
+                 : txn_insert(t, &row_part, v);
+}
+
+static belay_rc line_body(struct txn *t, void *arg)
+{
+    struct line *j = arg;
+    const struct row_want want = { &row_part, line_key };
+    const struct bytes index = bytes_str("q");
+    const struct fetch fetch = { &row_part, line_key };
+    const struct scan scan = { .indexes = &index,
+                               .n_indexes = 1,
+                               .max_rank = j->up_to,
+                               .limit = 1,
+                               .fetch = &fetch,
+                               .n_fetch = 1,
+                               .cover = &want,
+                               .ahead = j->ahead };
+    const struct row *cover = NULL;
+    struct hits hits = { .n = 0 };
+    bool takes = j->up_to > 0;
+    belay_rc rc = txn_load(t, &want, 1, &cover, &scan, takes ? 1 : 0, &hits);
+
+    j->runs++;
+    j->took = 0;
+    if (rc == BELAY_OK && hits.n > 0) {
+        j->took = hits.hit[0].rank;
+        rc = line_move(t, j->took, false);
+    }
+    if (rc == BELAY_OK && j->push > 0)
+        rc = line_move(t, j->push, true);
+    if (rc == BELAY_OK && j->push_other > 0)
+        rc = line_move(t, j->push_other, true);
+    if (rc || (j->took == 0 && j->push == 0))
+        return rc;
+    return line_put(t, cover);
+}
+
+static struct trace_counts line_act(struct lab *l, unsigned program, struct line *j)
+{
+    struct belay_error err;
+
+    trace_reset(l->driver);
+    TAP_EQ(l->t, txn_run(l->space[program], line_body, j, NULL, &l->arena, &err), 0);
+    arena_reset(&l->arena);
+    return trace_counts(l->driver);
+}
+
+static void push(struct lab *l, unsigned program, int64_t no)
+{
+    struct line j = { .push = no };
+
+    (void)line_act(l, program, &j);
+}
+
+static void fill(struct lab *l, int64_t n)
+{
+    for (int64_t i = 1; i <= n; i++)
+        push(l, HERE, 10 * i);
+}
+
+/* Takes the first one, which must be `want`, with so many reads. */
+static void take(struct lab *l, unsigned program, int64_t want, uint64_t reads)
+{
+    struct line j = { .up_to = RANK_MAX, .ahead = 3 };
+    struct trace_counts n = line_act(l, program, &j);
+
+    TAP_EQ(l->t, j.took, want);
+    TAP_EQ(l->t, n.reads, reads);
+}
+
+static void pages_are_kept(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        fill(&l, 6);
+        take(&l, HERE, 10, 1); /* with 20, 30 and 40; of 40 others may have the rank */
+        take(&l, HERE, 20, 0);
+        take(&l, HERE, 30, 0);
+        take(&l, HERE, 40, 1); /* with 50 and 60, and nothing behind */
+        take(&l, HERE, 50, 0);
+        push(&l, HERE, 70);
+        take(&l, HERE, 60, 0);
+        take(&l, HERE, 70, 1);
+        take(&l, HERE, 0, 1); /* whoever expects something looks */
+    }
+    lab_close(&l);
+}
+
+/* R4: what the program itself did to the index since. */
+static void pages_follow(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        fill(&l, 6);
+        take(&l, HERE, 10, 1);
+        push(&l, HERE, 25); /* into the middle: what is behind is not known any more */
+        take(&l, HERE, 20, 0);
+        take(&l, HERE, 25, 1);
+        take(&l, HERE, 30, 0);
+        push(&l, HERE, 5); /* before all of it */
+        take(&l, HERE, 5, 1);
+        struct line both = { .up_to = RANK_MAX, .ahead = 3, .push = 41 };
+        TAP_EQ(t, line_act(&l, HERE, &both).reads, 0);
+        TAP_EQ(t, both.took, 40);
+        take(&l, HERE, 41, 1);
+        take(&l, HERE, 50, 0);
+    }
+    lab_close(&l);
+}
+
+/* Others change the index, and its cover with it: nothing is taken twice, or missed. */
+static void others_change_pages(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        fill(&l, 6);
+        take(&l, HERE, 10, 1);
+        struct line other = { .up_to = RANK_MAX };
+        (void)line_act(&l, THERE, &other);
+        TAP_EQ(t, other.took, 20);
+        struct line j = { .up_to = RANK_MAX, .ahead = 3 };
+        struct trace_counts n = line_act(&l, HERE, &j);
+        TAP_EQ(t, n.conflicts, 1);
+        TAP_EQ(t, j.runs, 2);
+        TAP_EQ(t, j.took, 30);
+        push(&l, THERE, 35);
+        take(&l, HERE, 35, 1); /* R3: it asks for a while */
+        take(&l, HERE, 40, 1);
+    }
+    lab_close(&l);
+}
+
+/* What is not there stays so until somebody comes: also behind what was asked. */
+static void empty_pages(struct tap *t)
+{
+    struct lab l;
+    struct line j = { .up_to = 15, .push = 40 };
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        push(&l, HERE, 30);
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 1);
+        TAP_EQ(t, j.took, 0);
+        j = (struct line){ .up_to = 29, .push = 50 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 0);
+        TAP_EQ(t, j.took, 0);
+        j = (struct line){ .up_to = 30 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 1);
+        TAP_EQ(t, j.took, 30);
+        j = (struct line){ .up_to = 29, .push = 60 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 0);
+        j = (struct line){ .up_to = 39, .push = 35, .push_other = 20 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 1);
+        TAP_EQ(t, j.took, 0);
+        j = (struct line){ .up_to = 38 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 1);
+        TAP_EQ(t, j.took, 20);
+        j = (struct line){ .up_to = 34, .push = 70 };
+        TAP_EQ(t, line_act(&l, HERE, &j).reads, 1);
+        j = (struct line){ .up_to = 34 }; /* an answer that writes nothing */
+        struct trace_counts n = line_act(&l, HERE, &j);
+        TAP_EQ(t, n.reads, 0);
+        TAP_EQ(t, n.commits, 1); /* T4 */
+        push(&l, THERE, 33);
+        TAP_EQ(t, line_act(&l, HERE, &j).conflicts, 1);
+        TAP_EQ(t, j.took, 33);
+    }
+    lab_close(&l);
+}
+
+static void pages_of_another_era(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        fill(&l, 6);
+        take(&l, HERE, 10, 1);
+        era_now = 2;
+        take(&l, HERE, 20, 1);
+    }
+    lab_close(&l);
+}
+
+struct beside {
+    bool foresees, gives_up;
+};
+
+static belay_rc beside_body(struct txn *t, void *arg)
+{
+    const struct beside *b = arg;
+    struct value key[] = { line_key[0], value_i64(20) };
+    const struct row_want want = { &row_part, key };
+    const struct row *row = NULL, *mine = NULL;
+    belay_rc rc = txn_get(t, &row_part, line_key, &mine);
+
+    if (rc == BELAY_OK)
+        rc = b->foresees ? txn_foresee(t, &want, 1) : txn_get(t, &row_part, key, &row);
+    if (rc == BELAY_OK && b->gives_up)
+        return txn_fail(t, BELAY_WRONG_STATE, "", "no");
+    return rc ? rc : line_put(t, mine);
+}
+
+static uint64_t beside_reads(struct lab *l, struct beside b)
+{
+    trace_reset(l->driver);
+    TAP_EQ(l->t, txn_run(l->space[HERE], beside_body, &b, NULL, &l->arena, NULL),
+           b.gives_up ? BELAY_WRONG_STATE : 0);
+    arena_reset(&l->arena);
+    return trace_counts(l->driver).reads;
+}
+
+/* What was foreseen is kept with a commit, and only so. */
+static void foreseen_rows(struct tap *t)
+{
+    struct lab l;
+
+    if (TAP_OK(t, lab_open(&l, t))) {
+        push(&l, HERE, 10);
+        push(&l, THERE, 20); /* HERE runs twice, and asks for a while */
+        for (unsigned i = 0; i <= RECALL_DISTRUST; i++)
+            push(&l, HERE, 30 + i);
+        TAP_EQ(t, beside_reads(&l, (struct beside){ true, true }), 1);
+        TAP_EQ(t, beside_reads(&l, (struct beside){ true, false }), 1);
+        TAP_EQ(t, beside_reads(&l, (struct beside){ true, false }), 0);
+        TAP_EQ(t, beside_reads(&l, (struct beside){ false, false }), 0);
+    }
+    lab_close(&l);
+}
+
+/* All pages together are bounded: older ones go. */
+static void pages_are_bounded(struct tap *t)
+{
+    enum { MANY = 2 * RECALL_PAGES_MAX / 32768, ROWS = 10 };
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    static char owner[3000];
+    struct value v[PART_COLUMNS] = { value_text(bytes_of(owner, sizeof(owner))),
+                                     value_i64(1), value_i64(5) };
+    const struct row row = { .type = &row_part, .ver = 1, .v = v };
+    const struct bytes index = bytes_str("q");
+    const struct fetch fetch = { &row_part, line_key };
+    const struct scan scan = { .indexes = &index,
+                               .n_indexes = 1,
+                               .max_rank = RANK_MAX,
+                               .limit = ROWS,
+                               .fetch = &fetch,
+                               .n_fetch = 1 };
+    struct recalled_hit hit[ROWS];
+    struct value cover[PART_COLUMNS] = { value_str("p"), value_i64(0), value_i64(5) };
+    struct row_ref ref;
+    struct recall r;
+    struct hits hits;
+    size_t kept = 0;
+
+    recall_init(&r);
+    for (int64_t i = 0; i < ROWS; i++) {
+        hit[i] =
+            (struct recalled_hit){ .rank = i, .member = bytes_str("m"), .row = &row };
+        if (!make_ref(&hit[i].ref, &arena, i))
+            return;
+    }
+    for (int64_t i = 0; i < MANY && make_ref(&ref, &arena, i); i++) {
+        const struct recall_page page = {
+            .cover = ref, .index = index, .to = RANK_MAX, .hit = hit, .n = ROWS
+        };
+        const struct recall_news news = { ref, cover, 7, .own = true };
+        recall_put(&r, &news, 1, &(struct recall_lesson){ .era = 1, .pages = &page });
+        kept += recall_scan(&r, &ref, 7, 1, &scan, &arena, &hits) && hits.n == ROWS;
+        TAP_OK(t, r.page_bytes <= RECALL_PAGES_MAX);
+        arena_reset(&arena);
+        for (int64_t k = 0; k < ROWS; k++)
+            (void)make_ref(&hit[k].ref, &arena, k);
+    }
+    TAP_EQ(t, kept, MANY);
+    TAP_OK(t, make_ref(&ref, &arena, MANY - 1) &&
+                  !recall_scan(&r, &ref, 8, 1, &scan, &arena, &hits)); /* R4 */
+    TAP_OK(t, !recall_scan(&r, &ref, 7, 2, &scan, &arena, &hits));     /* R2 */
+    recall_clear(&r);
+    TAP_EQ(t, r.page_bytes, 0);
+    recall_release(&r);
+}
+
 static const struct tap_case cases[] = {
     { "what a program wrote it does not ask for", own_rows },
     { "what others wrote since is found out by the commit", others_write },
@@ -419,6 +740,13 @@ static const struct tap_case cases[] = {
     { "an absence that was expected is found out by the commit", expected_absence },
     { "older rows make room", is_bounded },
     { "counters, large rows and older versions are not kept", what_is_not_kept },
+    { "what was read ahead of an index is not asked for", pages_are_kept },
+    { "what a program does to an index itself it knows", pages_follow },
+    { "what others do to an index is found out by the commit", others_change_pages },
+    { "that an index is empty is known, too", empty_pages },
+    { "indexes of another era are not known", pages_of_another_era },
+    { "rows that are foreseen are kept with a commit", foreseen_rows },
+    { "older pages make room", pages_are_bounded },
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,140 @@
+/* Several questions at once: rows and scans in one round trip, or none where they are known. */
+#include "store/txn_impl.h"
+
+/* A scan among several questions. */
+struct load_scan {
+    struct scan wider;
+    struct scan behind;      /* where the next member stands behind its last rank */
+    struct read *q, *beyond; /* NULL: not asked */
+    struct hits known;       /* without being asked */
+};
+
+/* The questions of one round trip: rows that are not known yet, then scans. */
+struct load {
+    struct read *q;
+    size_t n;
+    struct row_ref *refs; /* of all rows wanted */
+    size_t n_rows;        /* of them asked for */
+    struct load_scan *scans;
+};
+
+static belay_rc load_rows(struct txn *t, struct load *l, const struct row_want *wants,
+                          size_t n)
+{
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < n && !rc; i++) {
+        rc = row_ref_make(&l->refs[i], wants[i].type, wants[i].key, t->arena, &t->err);
+        if (!rc && !txn_find_row(t, &l->refs[i]) && !txn_recall(t, &l->refs[i]))
+            l->q[l->n++] = (struct read){ .kind = READ_ROW, .row.ref = l->refs[i] };
+    }
+    l->n_rows = l->n;
+    return rc;
+}
+
+static struct read *load_rank(struct load *l, const struct scan *scan, bool hold)
+{
+    struct read *q = &l->q[l->n++];
+
+    *q = (struct read){ .kind = READ_RANK, .rank = { .scan = scan, .hold = hold } };
+    return q;
+}
+
+static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan,
+                          struct load_scan *s)
+{
+    bool next = false;
+    belay_rc rc = txn_check_scan(t, scan);
+
+    if (rc || scan_shows_nothing(scan) || txn_recall_scan(t, scan, &s->known))
+        return rc;
+    s->wider = txn_widened(t, scan);
+    s->wider.limit += txn_ahead(t, scan, &next);
+    s->q = load_rank(l, &s->wider, scan->pick);
+    if (!next)
+        return BELAY_OK;
+    s->behind = (struct scan){ .indexes = scan->indexes,
+                               .n_indexes = 1,
+                               .min_rank = scan->max_rank + 1,
+                               .max_rank = RANK_MAX,
+                               .limit = 1 };
+    s->beyond = load_rank(l, &s->behind, false);
+    return BELAY_OK;
+}
+
+static belay_rc load_questions(struct txn *t, struct load *l,
+                               const struct row_want *wants, size_t n_wants,
+                               const struct scan *scans, size_t n_scans)
+{
+    l->q = arena_zalloc(t->arena, n_wants + 2 * n_scans, sizeof(*l->q));
+    l->refs = arena_zalloc(t->arena, n_wants, sizeof(*l->refs));
+    l->scans = arena_zalloc(t->arena, n_scans, sizeof(*l->scans));
+    if (!l->q || !l->refs || !l->scans)
+        return txn_no_memory(t);
+    belay_rc rc = load_rows(t, l, wants, n_wants);
+    for (size_t i = 0; i < n_scans && !rc; i++)
+        rc = load_scan(t, l, &scans[i], &l->scans[i]);
+    return rc;
+}
+
+/* What became of a scan. */
+static belay_rc load_hits(struct txn *t, const struct scan *scan,
+                          const struct load_scan *s, struct hits *out)
+{
+    belay_rc rc = BELAY_OK;
+
+    *out = s->known;
+    if (s->q) {
+        *out = s->q->rank.out;
+        rc = txn_keep_page(t, scan, out, s->beyond ? &s->beyond->rank.out : NULL);
+    }
+    return rc ? rc : txn_take_hits(t, scan, out);
+}
+
+belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
+                  const struct row **rows, const struct scan *scans, size_t n_scans,
+                  struct hits *hits)
+{
+    struct load l = { .n = 0 };
+    struct txn_row *r;
+    belay_rc rc = load_questions(t, &l, wants, n_wants, scans, n_scans);
+
+    if (!rc && l.n > 0)
+        rc = txn_ask(t, l.q, l.n);
+    for (size_t i = 0; i < l.n_rows && !rc; i++)
+        rc = txn_remember(t, &l.q[i].row.ref, l.q[i].row.out, &r);
+    for (size_t i = 0; i < n_scans && !rc; i++)
+        rc = load_hits(t, &scans[i], &l.scans[i], &hits[i]);
+    for (size_t i = 0; i < n_wants && !rc; i++)
+        rows[i] = txn_find_row(t, &l.refs[i])->cur;
+    return rc ? rc : t->failed;
+}
+
+belay_rc txn_foresee(struct txn *t, const struct row_want *wants, size_t n)
+{
+    struct load l = { .n = 0 };
+
+    if (txn_era(t) == 0)
+        return t->failed;
+    l.q = arena_zalloc(t->arena, n, sizeof(*l.q));
+    struct foreseen_row *seen = arena_zalloc(t->arena, n, sizeof(*seen));
+    if (!l.q || !seen)
+        return txn_no_memory(t);
+    for (size_t i = 0; i < n; i++) {
+        struct read *q = &l.q[l.n];
+        *q = (struct read){ .kind = READ_ROW };
+        belay_rc rc =
+            row_ref_make(&q->row.ref, wants[i].type, wants[i].key, t->arena, &t->err);
+        if (rc)
+            return rc;
+        l.n += !txn_find_row(t, &q->row.ref) &&
+               !recall_get(&t->space->recall, &q->row.ref, txn_era(t), t->arena);
+    }
+    belay_rc rc = l.n > 0 ? txn_ask(t, l.q, l.n) : BELAY_OK;
+    for (size_t i = 0; i < l.n && !rc; i++) {
+        seen[i] = (struct foreseen_row){ t->foreseen, l.q[i].row.ref, l.q[i].row.out };
+        if (seen[i].row)
+            t->foreseen = &seen[i];
+    }
+    return rc;
+}
