@@ -26,6 +26,7 @@ struct asking {
 
 /* read_rank.c: question `first`, and those behind it that one statement can answer. */
 void pg_ask_ranks(struct asking *q, size_t first);
+/* read_hits.c */
 MUST_USE bool pg_take_hits(struct asking *q, const struct asked *asked);
 
 /* A member that cannot be a key is damage, and not a row that is not there. */
