@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -117,15 +118,14 @@ static double crowd_naps(const struct crowd *c)
     double sum = 0;
 
     for (unsigned i = 0; i < c->n; i++) {
-        char command[96];
-        unsigned long n = 0;
+        char command[96], line[32];
         (void)snprintf(
             command, sizeof(command),
             "cat /proc/%d/task/*/status | awk '/^volun/ {n+=$2} END {print n}'",
             (int)c->pid[i]);
         FILE *p = popen(command, "r");
-        if (p && fscanf(p, "%lu", &n) == 1)
-            sum += (double)n;
+        if (p && fgets(line, sizeof(line), p))
+            sum += strtod(line, NULL);
         if (p)
             (void)pclose(p);
     }

@@ -17,7 +17,7 @@ static belay_rc append_body(struct txn *t, void *arg)
 
     for (int64_t i = 0; i < c->n && !rc; i++) {
         char data[24];
-        int len = snprintf(data, sizeof(data), "e%lld", (long long)(c->first + i));
+        int len = snprintf(data, sizeof(data), "e%lld", (long long)c->first + i);
         rc = txn_log_append(t, stream, c->first + i, bytes_of(data, (size_t)len));
     }
     return rc;
@@ -51,7 +51,7 @@ static void check_entries(struct tap *t, const struct log_entries *out, int64_t 
         return;
     for (size_t i = 0; i < out->n; i++) {
         char want[24];
-        (void)snprintf(want, sizeof(want), "e%lld", (long long)(first + (int64_t)i));
+        (void)snprintf(want, sizeof(want), "e%lld", (long long)first + (long long)i);
         TAP_EQ(t, out->entry[i].seq, first + (int64_t)i);
         TAP_OK(t, bytes_eq(out->entry[i].data, bytes_str(want)));
     }

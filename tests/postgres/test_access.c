@@ -339,7 +339,7 @@ int main(int argc, char **argv)
 
     if (getcwd(here, sizeof(here)) && test_server_open(&server, "pgserver", none)) {
         const char *at = strrchr(server.word[0], ':');
-        (void)snprintf(port, sizeof(port), "%d", at ? atoi(at + 1) : 0);
+        (void)snprintf(port, sizeof(port), "%ld", at ? strtol(at + 1, NULL, 10) : 0);
     }
     if (port[0] && set_up())
         status = tap_main(cases, sizeof(cases) / sizeof(cases[0]), NULL, argc, argv);

@@ -157,7 +157,7 @@ static void cut_from_the_beginning(struct tap *t)
             }
         }
         check_happened(t, n.happened, (uint64_t)2 * COLD_POINTS);
-        printf("# of %u: %u done, %u refused, %u unknown\n", 2 * COLD_POINTS, n.ok,
+        printf("# of %d: %u done, %u refused, %u unknown\n", 2 * COLD_POINTS, n.ok,
                n.refused, n.unknown);
     }
     proxy_close(p);

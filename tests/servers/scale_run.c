@@ -216,6 +216,6 @@ void scale_run(struct scale_run *r, struct tap *t)
     kill_some(r);
     wait_for_all(r);
     read_notes(r);
-    printf("# %u kills, %zu grants of %d batches, %lld ms\n", r->kills, r->n_grants,
+    printf("# %u kills, %zu grants of %zu batches, %lld ms\n", r->kills, r->n_grants,
            SCALE_BATCHES, (long long)(mono_us() - begun_us) / 1000);
 }

@@ -10,7 +10,7 @@
 #include "scale_worker.h"
 #include "url_store.h"
 
-#define SCALE_BATCHES (SCALE_SESSIONS * SCALE_PER_SESSION)
+#define SCALE_BATCHES ((size_t)SCALE_SESSIONS * SCALE_PER_SESSION)
 #define SCALE_ID_MAX 80
 
 struct scale_run {

@@ -172,7 +172,8 @@ static void run(struct process *p)
     for (int32_t i = 0; i < SCALE_CLAIMERS; i++) {
         struct claimer *c = &claimers[i];
         *c = (struct claimer){ .p = p, .number = i };
-        rng_init(&c->rng, (uint64_t)(p->plan->process * 1000 + p->plan->life * 10 + i));
+        rng_init(&c->rng, (uint64_t)p->plan->process * 1000 +
+                              (uint64_t)p->plan->life * 10 + (uint64_t)i);
         if (belay_arena_new(&c->arena, &c->err) ||
             pthread_create(&c->thread, NULL, claim_all, c))
             abort();

@@ -55,12 +55,14 @@ static void draft_needs(const struct op *op, unsigned n, struct drafting *d,
 
     w->needs = needs[pick_of(op, n, COUNT_OF(needs))];
     w->requires = xrequires(w->needs);
+    const char **next = d->requires;
     for (unsigned i = 2; i-- > 0;) { /* in any order, and one twice */
         if ((w->needs >> i & 1U) != 0)
-        d->requires[d->s.n_requires++] = capabilities[i];
+            *next++ = capabilities[i];
     }
-    if (d->s.n_requires == 2)
-    d->requires[d->s.n_requires++] = capabilities[0];
+    if (next == d->requires + 2)
+        *next++ = capabilities[0];
+    d->s.n_requires = (size_t)(next - d->requires);
     d->s.requires = d->s.n_requires > 0 ? d->requires : NULL;
 }
 

@@ -174,7 +174,7 @@ static void processes_that_are_killed_spoil_nothing(struct tap *t)
     struct belay_fleet *f = must_join("torture", &o);
     struct belay_cache *c = must_open(f, 16, 32768, NULL);
     const char *ms = getenv("BELAY_FLEET_TORTURE_MS");
-    int64_t left_us = (ms ? atoll(ms) : 1500) * 1000;
+    int64_t left_us = (ms ? strtoll(ms, NULL, 10) : 1500) * 1000;
     unsigned seed = 4711, kills = 0;
     pid_t pids[PROCESSES];
     int status;

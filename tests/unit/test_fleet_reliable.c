@@ -88,11 +88,10 @@ static size_t drain(struct tap *t, struct belay_ring_cursor *c, uint64_t *out,
 
 static void a_batch_has_one_counter_behind_the_other(struct tap *t)
 {
-    for (uint8_t topology = BELAY_RING_LANES; topology <= BELAY_RING_ORDERED;
-         topology++) {
+    for (int topology = BELAY_RING_LANES; topology <= BELAY_RING_ORDERED; topology++) {
         struct belay_fleet_options o = small_fleet(BELAY_FLEET_PRIVATE);
         struct belay_fleet *f = must_join("batch", &o);
-        struct belay_ring *ring = must_open(f, topology, 0);
+        struct belay_ring *ring = must_open(f, (uint8_t)topology, 0);
         struct belay_ring_cursor *c = must_cursor(ring);
         uint64_t got[512], id = 0, lost = 0;
         struct belay_error err;
@@ -200,7 +199,7 @@ static void a_writer_waits_for_its_consumers(struct tap *t)
     size_t n = 0;
 
     /* Without consumers it is a ring as any other. */
-    for (uint64_t i = 0; i < 3 * CAPACITY; i++)
+    for (uint64_t i = 0; i < UINT64_C(3) * CAPACITY; i++)
         TAP_EQ(t, publish(out, i, NULL), BELAY_OK);
     TAP_EQ(t, belay_ring_consume(in, &a, NULL), BELAY_OK);
     TAP_EQ(t, belay_ring_consume(slow, &b, NULL), BELAY_OK);
@@ -228,7 +227,7 @@ static void a_writer_waits_for_its_consumers(struct tap *t)
     TAP_EQ(t, publish(out, 1, &err), BELAY_CONTENTION);
     fleet_abandon(h);
     free(b); /* closing it would be a sign of life */
-    for (uint64_t i = 0; i < 2 * CAPACITY; i++)
+    for (uint64_t i = 0; i < UINT64_C(2) * CAPACITY; i++)
         TAP_EQ(t, publish(out, i, NULL), BELAY_OK);
     TAP_EQ(t, lost, 0);
     TAP_EQ(t, belay_ring_consumers(out, who, 4, &n, NULL), BELAY_OK);

@@ -369,9 +369,12 @@ static void many_replace_an_old_segment_at_once(struct tap *t)
                 struct belay_contest_subject s = subject_of(1, "subject");
                 struct belay_contest_terms terms = terms_of("one", 3600000);
                 struct belay_contest_claim c = { 0 };
-                char said = belay_contest_try(f, &s, &terms, &c, NULL) != BELAY_OK ? 100
-                            : c.is_claimed                                         ? 1
-                                                                                   : 0;
+                belay_rc rc = belay_contest_try(f, &s, &terms, &c, NULL);
+                char said = 0;
+                if (rc != BELAY_OK)
+                    said = 100;
+                else if (c.is_claimed)
+                    said = 1;
                 if (write(told[1], &said, 1) == 1)
                     (void)pause(); /* until all have said it */
                 _exit(3);

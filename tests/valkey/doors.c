@@ -77,7 +77,8 @@ void check_away(struct tap *t)
 
 bool set_user(const char *name, const char *const *rules)
 {
-    const char *argv[80] = { "ACL", "SETUSER", name, "reset", "on", ">" PASSWORD };
+    static const char password[] = ">" PASSWORD;
+    const char *argv[80] = { "ACL", "SETUSER", name, "reset", "on", password };
     redisContext *c = redis_test_connect(server.word[0]);
     int n = 6;
 
