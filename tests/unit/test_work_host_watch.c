@@ -1,8 +1,10 @@
 /* The host as its fleet knows it (host_watch.h): with real processes that are killed. */
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <belay/fleet.h>
 
@@ -58,14 +60,18 @@ static struct belay_fleet *join(const char *dir)
     return belay_fleet_join(FLEET, &options, &f, NULL) == BELAY_OK ? f : NULL;
 }
 
-static void live(const char *dir, int to)
+#define LIVE "--live" /* and a directory: as the program of a member */
+
+/* Tells standard output who it is, and waits to be killed. */
+static int live(const char *dir)
 {
+    (void)alarm(60);
     struct belay_identity id = { .size = sizeof(id) };
     struct belay_fleet *f = join(dir);
 
-    (void)alarm(60);
-    if (!f || belay_identity_get(f, &id, NULL) || write(to, &id, sizeof(id)) < 0)
-        _exit(1);
+    if (!f || belay_identity_get(f, &id, NULL) ||
+        write(STDOUT_FILENO, &id, sizeof(id)) < 0)
+        return 1;
     for (;;)
         (void)pause();
 }
@@ -76,12 +82,16 @@ static bool member_start(struct bench *b, struct member *m)
     int up[2];
 
     *m = (struct member){ .pid = -1 };
-    if (pipe(up))
+    if (pipe2(up, O_CLOEXEC))
         return TAP_OK(b->l.w->t, false);
     (void)fflush(NULL);
+    /* A program of its own: a fork has the locks of threads that it has not. */
     m->pid = fork();
-    if (m->pid == 0)
-        live(b->dir, up[1]);
+    if (m->pid == 0) {
+        (void)dup2(up[1], STDOUT_FILENO);
+        (void)execl("/proc/self/exe", "member", LIVE, b->dir, (char *)NULL);
+        _exit(1);
+    }
     (void)close(up[1]);
     bool told = read(up[0], &m->id, sizeof(m->id)) == (ssize_t)sizeof(m->id);
     (void)close(up[0]);
@@ -325,5 +335,7 @@ static const struct tap_case cases[] = {
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], LIVE) == 0)
+        return live(argv[2]);
     return work_main(cases, COUNT_OF(cases), argc, argv);
 }
