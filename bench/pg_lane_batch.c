@@ -4,8 +4,8 @@
  *     --peer pg-boss=JOBS_PER_S --peer graphile-worker=JOBS_PER_S
  *
  * measured on the same machine, at the same time of day (fill a backlog, then claim, run
- * an empty handler and complete in batches until nothing is left).  Without the option
- * these figures count: pg-boss 12.35, 27372/s, and graphile-worker 0.18, 37103/s, each
+ * an empty handler and complete in batches until nothing is left), by hand or by the run
+ * itself (peer.h).  Without any, these figures count: pg-boss 12.35, 27372/s, and graphile-worker 0.18, 37103/s, each
  * the best of several concurrencies and batch sizes, Node 22, PostgreSQL 15 with fsync, two
  * virtual cores, fdatasync 0.12 to 0.25 ms; peer_measured says 0 then.
  *
