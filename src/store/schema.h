@@ -76,7 +76,7 @@ extern const struct row_type row_fence_floor;
 enum { CLOCK_MARK_MS, CLOCK_COLUMNS }; /* a counter: it is only raised */
 extern const struct row_type row_clock;
 
-/* Commit slots: how a lost reply is resolved (slot.h). */
+/* Commit slots: how a lost reply is resolved (slot.c).  `n` is 0: versions count. */
 #define SLOT_INDEX "slots" /* rank = touched_at_ms, member = owner */
 enum { SLOT_OWNER, SLOT_N, SLOT_ABORTED, SLOT_TOUCHED_AT_MS, SLOT_COLUMNS };
 extern const struct row_type row_slot;

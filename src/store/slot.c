@@ -1,10 +1,14 @@
 /* How a lost reply is resolved: by writing, not by reading.
  *
  * A commit that may lose its reply carries a slot: the plan guards the slot's row as
- * its last commit left it and writes the next number into it.  When the reply is lost,
- * the same number is written as `aborted` under the same guard.  One of the two
+ * its last commit left it and writes the next version of it.  When the reply is lost,
+ * the same version is written as `aborted` under the same guard.  One of the two
  * succeeds, for ever: if ours does, the original can never apply; if it does not, the
- * row tells which number it holds, and whose.
+ * row tells which version it has, and whose.
+ *
+ * The version is the slot's number: each commit raises it by one, and a row that is made
+ * anew begins elsewhere.  So an ordinary commit changes no column of the row, and a driver
+ * can check and write it in one step.
  */
 #include <stdlib.h>
 
@@ -54,7 +58,7 @@ static void slot_give_back(struct space *sp, struct slot *s)
 
 /* --- the slot's part of a plan --- */
 
-/* Adds a guard on the row as it was and the write of the next number.  Needs room for
+/* Adds a guard on the row as it was and the write of the next version.  Needs room for
  * SLOT_GUARDS and SLOT_EFFECTS. */
 static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
                          int64_t now_ms, struct plan *plan)
@@ -69,7 +73,7 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
 
     bool touch = now_ms - s->touched_at_ms >= TOUCH_MS;
     v[SLOT_OWNER] = value_str(s->owner);
-    v[SLOT_N] = value_i64(s->n + 1);
+    v[SLOT_N] = value_i64(0);
     v[SLOT_ABORTED] = value_i64(aborted);
     v[SLOT_TOUCHED_AT_MS] = value_i64(touch ? now_ms : s->touched_at_ms);
     plan->guards[plan->n_guards++] = (struct guard){ .ref = ref, .ver = s->ver };
@@ -78,8 +82,7 @@ static belay_rc add_slot(struct txn *t, const struct slot *s, bool aborted,
         .row = { .ref = ref,
                  .ver = s->ver + 1,
                  .v = v,
-                 .changed =
-                     (1U << SLOT_N) | (1U << SLOT_ABORTED) | (1U << SLOT_TOUCHED_AT_MS),
+                 .changed = (1U << SLOT_ABORTED) | (1U << SLOT_TOUCHED_AT_MS),
                  .same = (touch ? 0U : 1U << SLOT_TOUCHED_AT_MS) |
                          (s->aborted == aborted ? 1U << SLOT_ABORTED : 0U) },
     };
@@ -192,13 +195,12 @@ enum fate { APPLIED, NOT_APPLIED, NOT_KNOWN };
 /* Takes over what the slot's row says. */
 static void slot_adopt(struct slot *s, const struct row *row)
 {
-    s->n = row_i64(row, SLOT_N, 0);
     s->ver = row->ver;
     s->touched_at_ms = row_i64(row, SLOT_TOUCHED_AT_MS, 0);
     s->aborted = row_i64(row, SLOT_ABORTED, 0) != 0;
 }
 
-/* Writes the number as aborted, in an attempt of its own. */
+/* Writes the next version as aborted, in an attempt of its own. */
 static belay_rc write_aborted(struct txn *t, void *attempt, const struct slot *s,
                               int64_t now_ms)
 {
@@ -214,7 +216,7 @@ static belay_rc write_aborted(struct txn *t, void *attempt, const struct slot *s
     return rc ? rc : driver_commit(t->driver, attempt, &plan, &result, &t->err);
 }
 
-/* One look at the row and, if the number is not there yet, one write.  True: *out is
+/* One look at the row and, if the version is not there yet, one write.  True: *out is
  * the verdict. */
 static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms, enum fate *out)
 {
@@ -229,7 +231,7 @@ static bool resolve_once(struct txn *t, struct slot *s, int64_t now_ms, enum fat
         goto out;
 
     const struct row *row = q.row.out;
-    if (row && row_i64(row, SLOT_N, 0) == s->n + 1) {
+    if (row && row->ver == s->ver + 1) {
         *out = row_i64(row, SLOT_ABORTED, 0) ? NOT_APPLIED : APPLIED;
         slot_adopt(s, row);
         known = true;
@@ -268,7 +270,6 @@ static enum fate resolve(struct txn *t, struct slot *s, int64_t now_ms)
  */
 static void advance(struct slot *s, const struct effect *own)
 {
-    s->n++;
     s->ver = own->row.ver;
     s->touched_at_ms = own->row.v[SLOT_TOUCHED_AT_MS].i;
     s->aborted = false;

@@ -24,8 +24,7 @@
 struct slot {
     struct slot *next;
     char owner[ID_MAX];
-    int64_t n;   /* number of the last commit known to be in the slot */
-    int64_t ver; /* of the slot's row */
+    int64_t ver; /* of the slot's row, after the last commit known to be in it */
     int64_t touched_at_ms;
     bool aborted; /* what the row says */
 };

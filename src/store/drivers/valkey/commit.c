@@ -1,8 +1,9 @@
-/* A plan is one call of one function: all of it is checked there before anything is
- * written, since what was written is never taken back.  A server that is out of memory, a
- * replica, or cannot write its log refuses the call or its first write.  The one thing that
- * nobody can ask before is whether the user may use each command: whoever may write rows
- * must also have the rights of the other writing commands. */
+/* A plan is one call of one function: it is checked there before it is written.  What the
+ * function checks by writing it comes last among the checks, and is taken back by itself
+ * when it is refused; whatever is written behind that stays.  A server that is out of
+ * memory, a replica, or cannot write its log refuses the call or its first write.  The one
+ * thing that nobody can ask before is whether the user may use each command: whoever may
+ * write rows must also have the rights of the other writing commands. */
 #include "store/drivers/valkey/shapes.h"
 #include "store/refuse.h"
 
@@ -25,12 +26,10 @@ static bool is_rank_effect(const struct effect *e)
 static const struct vk_reply *stored_rank(const struct vk_plan *p, size_t i,
                                           const struct vk_reply *scores)
 {
-    const struct vk_group *g = p->groups;
+    const struct vk_group *g = p->spots[i].group;
     enum effect_kind kind = p->plan->effects[i].kind;
     size_t at = p->spots[i].at;
 
-    while (g->number != p->spots[i].group)
-        g = g->next;
     if (kind != EFFECT_RANK_ADD)
         at += g->adds.n / 2;
     if (kind == EFFECT_RANK_REMOVE)

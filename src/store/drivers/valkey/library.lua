@@ -1,8 +1,8 @@
-#!lua name=belay2
+#!lua name=belay3
 -- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay2_commit), and parts of rank
--- indexes (belay2_scan; belay2_pick, which also holds what it finds).  commit.c and scan.c
+-- What the Valkey driver needs done at one moment: a plan (belay3_commit), and parts of rank
+-- indexes (belay3_scan; belay3_pick, which also holds what it finds).  commit.c and scan.c
 -- say what the arguments are; this file knows shapes and takes no decision.
 --
 -- A number in Lua is a double.  Versions are compared as text, ranks are within 2^53, and
@@ -22,6 +22,10 @@ local function look_up()
 end
 
 local HALF = 10000000000
+
+-- What a plan has beside rows and ranks: one entry of a log; or anything.
+local APPEND, ALL = 1, 2
+local HEAD = 54 -- bytes of a plan's head before the sizes of its puts
 
 -- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
 
@@ -86,18 +90,37 @@ local function stands_at(key, member, rank)
   return score and (score == rank or to_number(score) == to_number(rank))
 end
 
--- Whether the members that enter an index are not there, and the others stand where the
--- plan says.  One alone is said in fewer words.
-local function check_index(args, i)
-  local how = args[i + 1]
-  if how == 'r' then
-    return i + 4, stands_at(args[i], args[i + 3], args[i + 2])
-  elseif how == 'a' then
-    return i + 4, not call('ZSCORE', args[i], args[i + 3])
-  elseif how == 'm' then
-    return i + 5, stands_at(args[i], args[i + 4], args[i + 2])
+-- Whether one of the single members that enter an index (key, rank, member) is there.
+local function is_double(args, i, n)
+  for k = i, i + 3 * n - 1, 3 do
+    if call('ZSCORE', args[k], args[k + 2]) then
+      return true
+    end
   end
-  local n_add, n_move, n_remove = number('>HHH', how)
+  return false
+end
+
+-- Of single effects on indexes: whether members that leave (key, rank, member) or move (key,
+-- old rank, rank, member) stand where the plan says.
+local function check_singles(args, i, n_remove, n_move)
+  for k = i, i + 3 * n_remove - 1, 3 do
+    if not stands_at(args[k], args[k + 2], args[k + 1]) then
+      return false
+    end
+  end
+  i = i + 3 * n_remove
+  for k = i, i + 4 * n_move - 1, 4 do
+    if not stands_at(args[k], args[k + 3], args[k + 1]) then
+      return false
+    end
+  end
+  return true
+end
+
+-- Whether the members that enter an index are not there, and the others stand where the
+-- plan says; and where the next group begins.
+local function check_group(args, i)
+  local n_add, n_move, n_remove = number('>HHH', args[i + 1])
   local n_pairs = n_add + n_move
   local n, ranks = n_pairs + n_remove, args[i + 2]
   local next_at = i + 3 + n + n_pairs
@@ -130,25 +153,34 @@ local function tail_of(key, before)
     call('XLEN', key) -- only trimmed; it must be a stream
     return ''
   end
-  local last = call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1]
+  local last = call('XREVRANGE', key, '+', '-', 'COUNT', '1')[1]
   return last and last[1] or ''
 end
 
+-- Whether a stream has no entry, or its last one is entry `before`, unless append_alone finds
+-- it there: as many entries as the number says are all of them from the first, or some are
+-- behind it.
+local function may_follow(key, before)
+  local n = call('XLEN', key)
+  return n == 0 or n == to_number(before) or tail_of(key, before) == before .. '-1'
+end
+
 -- What is stored where a plan that is refused wants to change ranks and logs.
-local function evidence(args, i, n_index, n_rest)
+local function evidence(args, i, n_add, n_remove, n_move, n_group, rest)
   local scores, tails = {}, {}
-  for k = 1, n_index do
-    local how = args[i + 1]
-    if #how == 1 then
-      i = i + (how == 'm' and 5 or 4)
-      scores[k] = { call('ZSCORE', args[i - (how == 'm' and 5 or 4)], args[i - 1]) }
-    else
-      local n_add, n_move, n_remove = number('>HHH', how)
-      scores[k] = scores_of(args, i, n_add + n_move, n_remove)
-      i = i + 3 + 2 * (n_add + n_move) + n_remove
-    end
+  for k = 1, n_add + n_remove + n_move do
+    local at_member = k > n_add + n_remove and 3 or 2
+    scores[k] = { call('ZSCORE', args[i], args[i + at_member]) }
+    i = i + at_member + 1
   end
-  if n_rest == 1 then
+  for k = #scores + 1, #scores + n_group do
+    local n_adds, n_moves, n_removes = number('>HHH', args[i + 1])
+    scores[k] = scores_of(args, i, n_adds + n_moves, n_removes)
+    i = i + 3 + 2 * (n_adds + n_moves) + n_removes
+  end
+  if rest == APPEND then
+    tails[1] = tail_of(args[i], args[i + 1])
+  elseif rest == ALL then
     for k = 1, (number('>I4', args[i])) do
       tails[k] = tail_of(args[i + 2 * k - 1], args[i + 2 * k])
     end
@@ -196,18 +228,17 @@ end
 
 -- --- commit: what is written; nothing here can be refused ---
 
-local function write_index(args, i)
-  local how = args[i + 1]
-  if how == 'r' then
-    call('ZREM', args[i], args[i + 3])
-    return i + 4
-  elseif how == 'a' then
-    call('ZADD', args[i], args[i + 2], args[i + 3])
-    return i + 4
-  elseif how == 'm' then
-    call('ZADD', args[i], args[i + 3], args[i + 4])
-    return i + 5
+local function write_singles(args, i, n_remove, n_move)
+  for k = i, i + 3 * n_remove - 1, 3 do
+    call('ZREM', args[k], args[k + 2])
   end
+  i = i + 3 * n_remove
+  for k = i, i + 4 * n_move - 1, 4 do
+    call('ZADD', args[k], args[k + 2], args[k + 3])
+  end
+end
+
+local function write_group(args, i)
   local n_add, n_move, n_remove = number('>HHH', args[i + 1])
   local first = i + 3 + 2 * (n_add + n_move)
   if n_remove > 0 then
@@ -235,7 +266,7 @@ local function append_to_feed(base, feed, data, epoch)
     return got
   end
   -- The epoch went back: positions do not.
-  local last = call('XREVRANGE', key, '+', '-', 'COUNT', 1)[1][1]
+  local last = call('XREVRANGE', key, '+', '-', 'COUNT', '1')[1][1]
   got = call('XADD', key, sub(last, 1, find(last, '-') - 1) .. '-*', 'd', data)
   call('HSET', base .. ':feeds', feed, sub(got, find(got, '-') + 1, -1))
   return got
@@ -243,7 +274,7 @@ end
 
 local function trim_feed(base, feed, upto, behind)
   local key = base .. ':f:' .. feed
-  local last = call('XREVRANGE', key, upto, '-', 'COUNT', 1)[1]
+  local last = call('XREVRANGE', key, upto, '-', 'COUNT', '1')[1]
   if last then
     call('HSET', base .. ':trimmed', feed, last[1])
     trim_stream(key, behind)
@@ -348,9 +379,10 @@ local function are_there(args, n)
   return false
 end
 
--- The first guard that does not hold; nil: all of them do.  Keys begin at args[2], those of
--- n_new rows that must not be there first, then `n` with the versions behind them.
-local function find_failed(args, n_new, n)
+-- The first guard that does not hold; nil: all of them do.  Keys begin at args[2]: those of
+-- n_new rows that must not be there, then n_old with the versions behind them, of which `n`
+-- from `first` on are looked at.
+local function find_failed(args, n_new, first, n, n_old)
   if n_new > 0 and are_there(args, n_new) then
     for g = 1, n_new do
       if call('HGET', args[1 + g], 'ver') then
@@ -358,53 +390,122 @@ local function find_failed(args, n_new, n)
       end
     end
   end
-  for i = n_new + 2, n_new + n + 1 do
-    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n] then
+  for i = first, first + n - 1 do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_old] then
       return i - 1
     end
   end
   return nil
 end
 
+-- --- commit: what is checked by writing it, and taken back when something is in the way ---
+
+-- Rows that get the next version and nothing else.
+local function lower(args, first, last)
+  for i = first, last do
+    call('HINCRBY', args[i], 'ver', '-1')
+  end
+end
+
+-- Returns nil; or the guard that does not hold, or an error.
+local function raise(args, first, n, n_old)
+  for i = first, first + n - 1 do
+    local got = try('HINCRBY', args[i], 'ver', '1')
+    if got ~= args[i + n_old] + 1 then
+      lower(args, first, i - 1)
+      if got == 1 then
+        call('HDEL', args[i], 'ver') -- it had none
+      elseif type(got) == 'number' then
+        lower(args, i, i)
+      end
+      return type(got) == 'table' and got or i - 1
+    end
+  end
+  return nil
+end
+
+local function drop(args, i, n)
+  for k = i, i + 3 * n - 1, 3 do
+    call('ZREM', args[k], args[k + 2])
+  end
+end
+
+-- Single members that enter an index: key, rank, member.  Returns nil; or 0 where one is
+-- there, or an error.
+local function enter(args, i, n)
+  for k = 0, n - 1 do
+    local at = i + 3 * k
+    local got = try('ZADD', args[at], 'NX', args[at + 1], args[at + 2])
+    if got ~= 1 then
+      drop(args, i, k)
+      return got
+    end
+  end
+  return nil
+end
+
+-- The one entry of a plan that has nothing else beside rows and ranks: key, number of the
+-- entry before, id, data.  False: it is there, or one behind it.
+local function append_alone(args, i)
+  return type(try('XADD', args[i], args[i + 2], 'd', args[i + 3])) == 'string'
+end
+
 -- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
 -- feeds.  g > 0: guard g does not hold.  { 'shapes' or 'counters', ... }: refused, and what
 -- is stored.
-local function run(base, args, n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest)
-  local n_old = n_put - n_new + n_delete + n_guard
-  local failed = find_failed(args, n_new, n_old)
+local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at,
+                   adds_at, n_add, n_remove, n_move, n_group, rest)
+  local n_look = n_put - n_new + n_delete + n_guard
+  local n_old, raises_at = n_look + n_raise, 2 + n_new + n_look
+  local failed = find_failed(args, n_new, 2 + n_new, n_look, n_old)
   if failed then
     return failed
   end
-  local deletes_at, puts_at = 2 + n_put, 2 + n_new + 2 * n_old
-  local i = puts_at
-  for _ = 1, n_put do
-    i = i + 1 + args[i]
-  end
-  local nulls_at = i
-  for _ = 1, n_null do
-    i = i + 2 + args[i + 1]
-  end
-  local indexes_at, good = i, true
-  for _ = 1, n_index do
-    i, good = check_index(args, i)
+  local removes_at = adds_at + 3 * n_add
+  local groups_at = removes_at + 3 * n_remove + 4 * n_move
+  local i, good = groups_at, check_singles(args, removes_at, n_remove, n_move)
+  for _ = 1, good and n_group or 0 do
+    i, good = check_group(args, i)
     if not good then
-      return evidence(args, indexes_at, n_index, n_rest)
+      break
     end
   end
   local n, results, entries_at
-  if n_rest == 1 then
+  if good and rest == APPEND then
+    good = may_follow(args[i], args[i + 1])
+  elseif good and rest == ALL then
     n, results, entries_at = check_rest(base, args, i)
-    if not n then
-      return results or evidence(args, indexes_at, n_index, n_rest)
-    end
+    good = n ~= nil
+  end
+  if not good then
+    return find_failed(args, 0, raises_at, n_raise, n_old)
+      or results and not is_double(args, adds_at, n_add) and results
+      or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
   end
 
-  i = puts_at
+  failed = raise(args, raises_at, n_raise, n_old)
+  if failed then
+    return failed
+  end
+  failed = enter(args, adds_at, n_add)
+  if not failed and rest == APPEND and not append_alone(args, i) then
+    drop(args, adds_at, n_add)
+    failed = 0
+  end
+  if failed then
+    lower(args, raises_at, raises_at + n_raise - 1)
+    return failed ~= 0 and failed
+      or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
+  end
+
+  local head = args[1]
+  i = 2 + n_new + 2 * n_old
   for g = 1, n_put do
-    local last = i + args[i]
-    call('HSET', args[1 + g], spread(args, i + 1, last))
+    local last = i + byte(head, HEAD + g) - 1
+    call('HSET', args[1 + g], 'ver', spread(args, i, last))
     i = last + 1
   end
+  local deletes_at = 2 + n_put
   for first = deletes_at, deletes_at + n_delete - 1, 1000 do
     local last = first + 999
     last = last < deletes_at + n_delete and last or deletes_at + n_delete - 1
@@ -416,8 +517,10 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_null, n_index,
     call('HDEL', args[i], spread(args, i + 2, last))
     i = last + 1
   end
-  for _ = 1, n_index do
-    i = write_index(args, i)
+  write_singles(args, removes_at, n_remove, n_move)
+  i = groups_at
+  for _ = 1, n_group do
+    i = write_group(args, i)
   end
   if n then
     write_rest(base, args, entries_at, n, results)
@@ -432,10 +535,11 @@ local function commit(keys, args)
   if not call then
     look_up()
   end
-  local n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest, n_hold, wakes =
-    number('>I4I4I4I4I4I4BI4B', args[1])
-  local answer =
-    run(keys[1], args, n_new, n_put, n_delete, n_guard, n_null, n_index, n_rest)
+  local n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at, n_add,
+    n_remove, n_move, n_group, rest, wakes, n_hold =
+    number('>I4I4I4I4I4I4I4I4I4I4I4I4BBI4', args[1])
+  local answer = run(keys[1], args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
+    nulls_at, adds_at, n_add, n_remove, n_move, n_group, rest)
   local last = #args
   if wakes == 1 then
     last = last - 2
@@ -778,10 +882,10 @@ local function scan_all(keys, args)
   return out
 end
 
-redis.register_function('belay2_commit', commit)
+redis.register_function('belay3_commit', commit)
 redis.register_function {
-  function_name = 'belay2_scan',
+  function_name = 'belay3_scan',
   callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay2_pick', scan_all)
+redis.register_function('belay3_pick', scan_all)

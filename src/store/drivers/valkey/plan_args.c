@@ -1,11 +1,15 @@
-/* A plan as the arguments of belay2_commit.
+/* A plan as the arguments of belay3_commit.
  *
  *   head       u32 puts of rows that must not be there, u32 puts, u32 deletes, u32 other
- *              guards, u32 rows with columns that become NULL, u32 groups of ranks, u8 is
- *              there a rest, u32 holds, u8 is there a wake-up
- *   keys       of rows to put, those that must not be there first; to delete; only guarded
+ *              guards, u32 raises, u32 rows with columns that become NULL, u32 where those
+ *              begin, u32 where the indexes do (the head is 1), u32 single adds, u32 single
+ *              removes, u32 single moves, u32 groups of ranks, u8 rest (0: none, 1: an
+ *              entry, 2: anything), u8 is there a wake-up, u32 holds; then a byte for each
+ *              put: how many arguments it has
+ *   keys       of rows to put, those that must not be there first; to delete; only guarded;
+ *              to raise: they get the next version and no other change
  *   versions   expected, of all of those but the first
- *   puts       each: how many arguments follow, field, value ...
+ *   puts       each: version, field, value ...
  *   nulls      each: key, how many, fields
  *   indexes, and the rest, if there is one (plan_rest.c)
  *   holds      each: key, members ..., how many; read from the end
@@ -13,8 +17,11 @@
  */
 #include "store/drivers/valkey/shapes.h"
 
-#define HEAD_LEN 30
+#define HEAD_LEN 54
 #define NO_EFFECT SIZE_MAX
+
+/* Versions below this are numbers that a function can count with. */
+#define COUNTABLE ((int64_t)1 << 52)
 
 /* --- names --- */
 
@@ -108,12 +115,8 @@ static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *
 static void add_put(struct vk_plan *p, struct bytes key, const struct effect *e)
 {
     const struct row_type *type = e->row.ref.type;
-    int64_t n = 2;
+    size_t before = p->puts.n;
 
-    for (unsigned i = type->n_key; i < type->n_columns; i++)
-        n += (written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL ? 2 : 0;
-    vk_add_i64(&p->puts, n);
-    vk_add_str(&p->puts, "ver");
     vk_add_i64(&p->puts, e->row.ver);
     for (unsigned i = type->n_key; i < type->n_columns; i++) {
         if ((written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL) {
@@ -121,12 +124,25 @@ static void add_put(struct vk_plan *p, struct bytes key, const struct effect *e)
             add_value(&p->puts, &e->row.v[i]);
         }
     }
+    p->put_sizes[p->n_puts++] = (uint8_t)(p->puts.n - before);
     if (e->kind == EFFECT_PUT)
         add_nulls(p, key, e);
 }
 
+/* Whether a put changes nothing but the version, to the next one. */
+static bool is_raise(const struct guard *g, const struct effect *e)
+{
+    const struct row_type *type = e->row.ref.type;
+    uint64_t columns =
+        type->n_columns < 64 ? (UINT64_C(1) << type->n_columns) - 1 : UINT64_MAX;
+    uint64_t keys = (UINT64_C(1) << type->n_key) - 1;
+
+    return e->kind == EFFECT_PUT && g->ver > 0 && g->ver < COUNTABLE &&
+           e->row.ver == g->ver + 1 && (written(e) & columns & ~keys) == 0;
+}
+
 /* What a guard goes along with, in the order in which the function has them. */
-enum guard_class { OF_NEW_ROW, OF_PUT, OF_DELETE, OF_NOTHING };
+enum guard_class { OF_NEW_ROW, OF_PUT, OF_DELETE, OF_NOTHING, OF_RAISE };
 
 static enum guard_class class_of(const struct vk_plan *p, size_t guard)
 {
@@ -136,6 +152,8 @@ static enum guard_class class_of(const struct vk_plan *p, size_t guard)
         return OF_NOTHING;
     if (p->plan->effects[effect].kind == EFFECT_DELETE)
         return OF_DELETE;
+    if (is_raise(&p->plan->guards[guard], &p->plan->effects[effect]))
+        return OF_RAISE;
     return p->plan->guards[guard].ver == 0 ? OF_NEW_ROW : OF_PUT;
 }
 
@@ -165,22 +183,28 @@ static void add_rows(struct vk_plan *p)
 
 static void add_head(struct vk_plan *p)
 {
-    uint8_t *head = arena_alloc(p->arena, HEAD_LEN);
+    uint8_t *head = arena_alloc(p->arena, HEAD_LEN + p->n_puts);
+    size_t nulls_at = 2 + p->row_keys.n + p->row_vers.n + p->puts.n;
 
     if (!head) {
         p->no_memory = true;
         return;
     }
     uint8_t *at = vk_put_u32(head, p->n_of[OF_NEW_ROW]);
-    at = vk_put_u32(at, p->n_of[OF_NEW_ROW] + p->n_of[OF_PUT]);
+    at = vk_put_u32(at, p->n_puts);
     at = vk_put_u32(at, p->n_of[OF_DELETE]);
     at = vk_put_u32(at, p->n_of[OF_NOTHING]);
+    at = vk_put_u32(at, p->n_of[OF_RAISE]);
     at = vk_put_u32(at, p->n_nulls);
-    at = vk_put_u32(at, p->n_groups);
-    *at++ = p->rest_head.n > 0;
+    at = vk_put_u32(at, nulls_at);
+    at = vk_put_u32(at, nulls_at + p->nulls.n);
+    for (int class = 0; class < VK_GROUP_CLASSES; class ++)
+        at = vk_put_u32(at, p->n_groups_of[class]);
+    *at++ = (uint8_t)p->rest;
+    *at++ = p->wake.n > 0;
     at = vk_put_u32(at, p->n_holds);
-    *at = p->wake.n > 0;
-    vk_add(&p->head, bytes_of(head, HEAD_LEN));
+    memcpy(at, p->put_sizes, p->n_puts);
+    vk_add(&p->head, bytes_of(head, HEAD_LEN + p->n_puts));
 }
 
 static void add_holds(struct vk_plan *p, const struct vk_attempt *at)
@@ -219,7 +243,8 @@ belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
         lists[i]->arena = p->arena;
     p->order = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
     p->effect_of = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
-    if (!p->order || !p->effect_of ||
+    p->put_sizes = arena_alloc(p->arena, plan->n_guards);
+    if (!p->order || !p->effect_of || !p->put_sizes ||
         !vk_names_init(&p->rows, plan->n_guards + plan->n_effects, p->arena))
         return err_no_memory(err, "a commit");
     vk_layout_init(&p->keys, p->s, plan->ns, p->arena);
@@ -243,6 +268,6 @@ void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_requ
     add_wake(p);
     add_head(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", "belay2_commit", p->keys.base, lists, COUNT_OF(lists));
+    vk_fcall(r, "FCALL", "belay3_commit", p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

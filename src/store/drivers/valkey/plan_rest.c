@@ -1,11 +1,15 @@
-/* What a plan has beside its rows, as arguments of belay2_commit.
+/* What a plan has beside its rows, as arguments of belay3_commit.
  *
- *   indexes   each: key, u16 adds u16 moves u16 removes, old ranks of moves and removes in
- *             one text, rank member of adds, of moves, members of removes; one effect alone:
- *             key, "a", rank, member; key, "m", old rank, rank, member; key, "r", old rank,
- *             member
+ *   indexes   single adds, each: key, rank, member; single removes: key, old rank, member;
+ *             single moves: key, old rank, rank, member; groups: key, u16 adds u16 moves u16
+ *             removes, old ranks of moves and removes in one text, rank member of adds, of
+ *             moves, members of removes
  *
- * and, if there is anything else,
+ * and, if there is one entry of a log beside them,
+ *
+ *   entry     key, number of the entry that must be the last, id, data
+ *
+ * or, if there is anything else,
  *
  *   head      u32 streams, u8 a log is wrong within the plan, u32 entries, u32 counters,
  *             u32 feed effects, u32 chunks
@@ -24,9 +28,13 @@
 
 /* --- ranks --- */
 
+static size_t group_size(const struct vk_group *g)
+{
+    return g->adds.n / 2 + g->moves.n / 2 + g->removes.n;
+}
+
 /* The group of an index that has room; NULL: no memory. */
-static struct vk_group *group_of(struct vk_plan *p, const struct effect *e,
-                                 size_t *number)
+static struct vk_group *group_of(struct vk_plan *p, const struct effect *e)
 {
     struct bytes key = vk_key(&p->keys, VK_INDEX, e->rank.index);
     struct vk_name *name = vk_names_at(&p->names, key, key_hash(key));
@@ -34,16 +42,13 @@ static struct vk_group *group_of(struct vk_plan *p, const struct effect *e,
 
     if (p->keys.no_memory)
         return NULL;
-    if (g && g->adds.n / 2 + g->moves.n / 2 + g->removes.n < VK_GROUP_MAX) {
-        *number = g->number;
+    if (g && group_size(g) < VK_GROUP_MAX)
         return g;
-    }
     g = arena_zalloc(p->arena, 1, sizeof(*g));
     if (!g)
         return NULL;
     struct vk_args none = { .arena = p->arena };
     *g = (struct vk_group){ .key = key,
-                            .number = p->n_groups,
                             .adds = none,
                             .moves = none,
                             .removes = none,
@@ -52,7 +57,6 @@ static struct vk_group *group_of(struct vk_plan *p, const struct effect *e,
     *p->groups_end = g;
     p->groups_end = &g->next;
     name->what = g;
-    *number = p->n_groups++;
     return g;
 }
 
@@ -63,11 +67,12 @@ static void add_rank(struct vk_plan *p, size_t i)
 
     if (!p->spots)
         p->spots = arena_zalloc(p->arena, p->plan->n_effects, sizeof(*p->spots));
-    g = p->spots ? group_of(p, e, &p->spots[i].group) : NULL;
+    g = p->spots ? group_of(p, e) : NULL;
     if (!g) {
         p->no_memory = true;
         return;
     }
+    p->spots[i].group = g;
     struct vk_args *list = e->kind == EFFECT_RANK_ADD    ? &g->adds
                            : e->kind == EFFECT_RANK_MOVE ? &g->moves
                                                          : &g->removes;
@@ -98,13 +103,16 @@ static void add_list(struct vk_args *to, const struct vk_args *from)
         vk_add(to, from->v[i]);
 }
 
-/* One effect alone. */
+static enum vk_group_class class_of(const struct vk_group *g)
+{
+    if (group_size(g) > 1)
+        return VK_GROUP;
+    return g->adds.n > 0 ? VK_ONE_ADD : g->moves.n > 0 ? VK_ONE_MOVE : VK_ONE_REMOVE;
+}
+
 static void add_single(struct vk_plan *p, const struct vk_group *g)
 {
-    bool adds = g->adds.n > 0, moves = g->moves.n > 0;
-
     vk_add(&p->indexes, g->key);
-    vk_add_str(&p->indexes, adds ? "a" : moves ? "m" : "r");
     add_list(&p->indexes, &g->move_ranks);
     add_list(&p->indexes, &g->remove_ranks);
     add_list(&p->indexes, &g->adds);
@@ -114,10 +122,6 @@ static void add_single(struct vk_plan *p, const struct vk_group *g)
 
 static void add_group(struct vk_plan *p, const struct vk_group *g)
 {
-    if (g->adds.n / 2 + g->moves.n / 2 + g->removes.n == 1) {
-        add_single(p, g);
-        return;
-    }
     size_t n = (g->move_ranks.n + g->remove_ranks.n) * I64_TEXT_MAX;
     uint8_t *counts = arena_alloc(p->arena, 6 + n + 1);
 
@@ -135,6 +139,24 @@ static void add_group(struct vk_plan *p, const struct vk_group *g)
     add_list(&p->indexes, &g->adds);
     add_list(&p->indexes, &g->moves);
     add_list(&p->indexes, &g->removes);
+}
+
+static void add_groups(struct vk_plan *p)
+{
+    size_t n = 0;
+
+    for (int class = 0; class < VK_GROUP_CLASSES; class ++) {
+        for (struct vk_group *g = p->groups; g; g = g->next) {
+            if ((int)class_of(g) != class)
+                continue;
+            g->number = n++;
+            p->n_groups_of[class]++;
+            if (class == VK_GROUP)
+                add_group(p, g);
+            else
+                add_single(p, g);
+        }
+    }
 }
 
 /* --- logs --- */
@@ -197,6 +219,18 @@ static void add_tails(struct vk_plan *p)
         else
             vk_add_id(&p->streams, (uint64_t)t->before, 1);
     }
+}
+
+/* The one entry that a plan has beside rows and ranks: what `entries` says of it, with the
+ * number of the one before instead of what trims have there. */
+static void make_single_entry(struct vk_plan *p)
+{
+    struct bytes id = p->entries.v[1], data = p->entries.v[3];
+
+    p->entries.n = 1;
+    vk_add_i64(&p->entries, p->tails->before);
+    vk_add(&p->entries, id);
+    vk_add(&p->entries, data);
 }
 
 /* --- counters --- */
@@ -346,6 +380,12 @@ static void add_head(struct vk_plan *p)
     vk_add(&p->rest_head, bytes_of(head, HEAD_LEN));
 }
 
+static bool is_single_entry(const struct vk_plan *p)
+{
+    return p->n_entries == 1 && p->tails->before != NO_TAIL && !p->entries.no_memory &&
+           p->n_counters + p->n_feeds + p->n_chunks == 0;
+}
+
 static bool is_of_rows(const struct effect *e)
 {
     return e->kind == EFFECT_INSERT || e->kind == EFFECT_PUT ||
@@ -364,9 +404,13 @@ void vk_plan_rest(struct vk_plan *p)
         p->no_memory = true;
     for (size_t i = 0; i < p->plan->n_effects && n > 0 && !p->no_memory; i++)
         add_effect(p, i);
-    for (const struct vk_group *g = p->groups; g; g = g->next)
-        add_group(p, g);
-    add_tails(p);
-    if (p->n_tails + p->n_counters + p->n_feeds + p->n_chunks > 0)
+    add_groups(p);
+    if (is_single_entry(p)) {
+        p->rest = VK_REST_ENTRY;
+        make_single_entry(p);
+    } else if (p->n_tails + p->n_counters + p->n_feeds + p->n_chunks > 0) {
+        p->rest = VK_REST_ALL;
+        add_tails(p);
         add_head(p);
+    }
 }

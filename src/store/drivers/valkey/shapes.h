@@ -139,15 +139,21 @@ struct vk_name *vk_names_at(struct vk_names *t, struct bytes name, uint64_t hash
 struct vk_group {
     struct vk_group *next;
     struct bytes key;
-    size_t number;
+    size_t number;                           /* as the function counts them */
     struct vk_args adds, moves;              /* rank, member */
     struct vk_args removes;                  /* members */
     struct vk_args move_ranks, remove_ranks; /* old ones */
 };
 
+/* Groups of one effect have a short form, by its kind; in the order in which the function
+ * has them. */
+enum vk_group_class { VK_ONE_ADD, VK_ONE_REMOVE, VK_ONE_MOVE, VK_GROUP };
+#define VK_GROUP_CLASSES 4
+
 /* Where a rank effect stands: in which group, and which one of its kind. */
 struct vk_spot {
-    size_t group, at;
+    struct vk_group *group;
+    size_t at;
 };
 
 /* A stream that the plan touches. */
@@ -158,7 +164,10 @@ struct vk_tail {
     int64_t last;   /* the plan's own */
 };
 
-#define VK_GUARD_CLASSES 4 /* by what they go along with: plan_args.c */
+#define VK_GUARD_CLASSES 5 /* by what they go along with: plan_args.c */
+
+/* What there is beside rows and ranks. */
+enum vk_rest { VK_NO_REST, VK_REST_ENTRY, VK_REST_ALL };
 
 struct vk_plan {
     struct vk_store *s;
@@ -169,9 +178,11 @@ struct vk_plan {
     struct vk_args head, row_keys, row_vers, puts;
     struct vk_args rest_head, nulls, indexes, streams, entries, counters, feeds, chunks;
     struct vk_args holds, wake;
-    size_t n_of[VK_GUARD_CLASSES]; /* guards */
-    size_t n_nulls, n_groups, n_tails, n_entries, n_counters, n_feeds, n_chunks,
-        n_holds;
+    size_t n_of[VK_GUARD_CLASSES];        /* guards */
+    size_t n_groups_of[VK_GROUP_CLASSES]; /* of ranks */
+    uint8_t *put_sizes;                   /* arguments of each put */
+    enum vk_rest rest;
+    size_t n_puts, n_nulls, n_tails, n_entries, n_counters, n_feeds, n_chunks, n_holds;
     struct vk_names rows, names;
     struct vk_group *groups, **groups_end;
     struct vk_spot *spots; /* by effect; NULL: no rank effects */
