@@ -155,10 +155,11 @@ static void what_entered_leaves_again(struct tap *t)
         return;
 
     int64_t a = raw_ver(&r, "a");
+    int64_t rank = h.driver->caps & DRIVER_SEES_TWICE ? 6 : 5; /* it stands at 5 */
     CLEANUP(buf_release) struct buf before = harness_dump(&h);
     raise_row(&r, "a", a);
     raw_rank(&r, EFFECT_RANK_ADD, "another", "new", 0, 1);
-    raw_rank(&r, EFFECT_RANK_ADD, "index", "old", 0, 5);
+    raw_rank(&r, EFFECT_RANK_ADD, "index", "old", 0, rank);
     raw_rank(&r, EFFECT_RANK_ADD, "third", "new", 0, 1);
     raw_log(&r, "stream", 7);
     refuse(&r, BELAY_CORRUPT, false, &before);
