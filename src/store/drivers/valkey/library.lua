@@ -12,20 +12,22 @@
 -- While the library is loaded there is nothing but `redis.register_function`: what the
 -- functions use is looked up by the first call.
 local call, try, spread, to_number, number
-local find, sub, byte, gsub, format, gmatch, concat
+local find, sub, byte, gsub, format, gmatch, concat, type_of
 
 local function look_up()
   call, try, spread, to_number, number =
     redis.call, redis.pcall, unpack, tonumber, struct.unpack
   find, sub, byte, gsub = string.find, string.sub, string.byte, string.gsub
   format, gmatch, concat = string.format, string.gmatch, table.concat
+  type_of = type
 end
 
 local HALF = 10000000000
 
 -- What a plan has beside rows and ranks: one entry of a log; or anything.
 local APPEND, ALL = 1, 2
-local HEAD = 54 -- bytes of a plan's head before the sizes of its puts
+-- Numbers of a plan's head; a first one of 255 says that those behind it have four bytes.
+local HEAD, WIDE = 15, 255
 
 -- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
 
@@ -262,7 +264,7 @@ local function append_to_feed(base, feed, data, epoch)
   local id = epoch .. format('-%.0f', n)
   local key = base .. ':f:' .. feed
   local got = try('XADD', key, id, 'd', data)
-  if type(got) == 'string' then
+  if type_of(got) == 'string' then
     return got
   end
   -- The epoch went back: positions do not.
@@ -415,10 +417,10 @@ local function raise(args, first, n, n_old)
       lower(args, first, i - 1)
       if got == 1 then
         call('HDEL', args[i], 'ver') -- it had none
-      elseif type(got) == 'number' then
+      elseif type_of(got) == 'number' then
         lower(args, i, i)
       end
-      return type(got) == 'table' and got or i - 1
+      return type_of(got) == 'table' and got or i - 1
     end
   end
   return nil
@@ -447,7 +449,7 @@ end
 -- The one entry of a plan that has nothing else beside rows and ranks: key, number of the
 -- entry before, id, data.  False: it is there, or one behind it.
 local function append_alone(args, i)
-  return type(try('XADD', args[i], args[i + 2], 'd', args[i + 3])) == 'string'
+  return type_of(try('XADD', args[i], args[i + 2], 'd', args[i + 3])) == 'string'
 end
 
 -- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
@@ -499,9 +501,10 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
   end
 
   local head = args[1]
+  local sizes_at = #head - n_put
   i = 2 + n_new + 2 * n_old
   for g = 1, n_put do
-    local last = i + byte(head, HEAD + g) - 1
+    local last = i + byte(head, sizes_at + g) - 1
     call('HSET', args[1 + g], 'ver', spread(args, i, last))
     i = last + 1
   end
@@ -531,19 +534,26 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
   return 0
 end
 
+-- The numbers of a plan's head.
+local function numbers_of(head)
+  if byte(head) == WIDE then
+    return number('>I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', head, 2)
+  end
+  return byte(head, 1, HEAD)
+end
+
 local function commit(keys, args)
   if not call then
     look_up()
   end
-  local n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at, n_add,
-    n_remove, n_move, n_group, rest, wakes, n_hold =
-    number('>I4I4I4I4I4I4I4I4I4I4I4I4BBI4', args[1])
+  local wakes, n_hold, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
+    n_add, n_remove, n_move, n_group, rest = numbers_of(args[1])
   local answer = run(keys[1], args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
     nulls_at, adds_at, n_add, n_remove, n_move, n_group, rest)
   local last = #args
   if wakes == 1 then
     last = last - 2
-    if answer == 0 or (type(answer) == 'table' and answer[1] == 'done') then
+    if answer == 0 or (type_of(answer) == 'table' and answer[1] == 'done') then
       try('PUBLISH', args[last + 1], args[last + 2]) -- who may not goes without
     end
   end

@@ -1,23 +1,24 @@
 /* A plan as the arguments of belay3_commit.
  *
- *   head       u32 puts of rows that must not be there, u32 puts, u32 deletes, u32 other
- *              guards, u32 raises, u32 rows with columns that become NULL, u32 where those
- *              begin, u32 where the indexes do (the head is 1), u32 single adds, u32 single
- *              removes, u32 single moves, u32 groups of ranks, u8 rest (0: none, 1: an
- *              entry, 2: anything), u8 is there a wake-up, u32 holds; then a byte for each
- *              put: how many arguments it has
+ *   head       fifteen numbers: is there a wake-up; holds; puts of rows that must not be
+ *              there; puts; deletes; other guards; raises; rows with columns that become
+ *              NULL; where those begin; where the indexes do (the head is 1); single adds;
+ *              single removes; single moves; groups of ranks; rest (0: none, 1: an entry,
+ *              2: anything).  A byte each; or 255, then u32 each.  Then a byte for each put:
+ *              how many arguments it has
  *   keys       of rows to put, those that must not be there first; to delete; only guarded;
  *              to raise: they get the next version and no other change
  *   versions   expected, of all of those but the first
  *   puts       each: version, field, value ...
  *   nulls      each: key, how many, fields
- *   indexes, and the rest, if there is one (plan_rest.c)
+ *   indexes (plan_ranks.c), and the rest, if there is one (plan_rest.c)
  *   holds      each: key, members ..., how many; read from the end
  *   wake-up    channel, message
  */
 #include "store/drivers/valkey/shapes.h"
 
-#define HEAD_LEN 54
+#define HEAD 15
+#define WIDE 255
 #define NO_EFFECT SIZE_MAX
 
 /* Versions below this are numbers that a function can count with. */
@@ -183,28 +184,43 @@ static void add_rows(struct vk_plan *p)
 
 static void add_head(struct vk_plan *p)
 {
-    uint8_t *head = arena_alloc(p->arena, HEAD_LEN + p->n_puts);
     size_t nulls_at = 2 + p->row_keys.n + p->row_vers.n + p->puts.n;
+    const size_t numbers[HEAD] = {
+        p->wake.n > 0,
+        p->n_holds,
+        p->n_of[OF_NEW_ROW],
+        p->n_puts,
+        p->n_of[OF_DELETE],
+        p->n_of[OF_NOTHING],
+        p->n_of[OF_RAISE],
+        p->n_nulls,
+        nulls_at,
+        nulls_at + p->nulls.n,
+        p->n_groups_of[VK_ONE_ADD],
+        p->n_groups_of[VK_ONE_REMOVE],
+        p->n_groups_of[VK_ONE_MOVE],
+        p->n_groups_of[VK_GROUP],
+        p->rest,
+    };
+    uint8_t *head = arena_alloc(p->arena, 1 + 4 * HEAD + p->n_puts), *at = head;
+    bool wide = false;
 
     if (!head) {
         p->no_memory = true;
         return;
     }
-    uint8_t *at = vk_put_u32(head, p->n_of[OF_NEW_ROW]);
-    at = vk_put_u32(at, p->n_puts);
-    at = vk_put_u32(at, p->n_of[OF_DELETE]);
-    at = vk_put_u32(at, p->n_of[OF_NOTHING]);
-    at = vk_put_u32(at, p->n_of[OF_RAISE]);
-    at = vk_put_u32(at, p->n_nulls);
-    at = vk_put_u32(at, nulls_at);
-    at = vk_put_u32(at, nulls_at + p->nulls.n);
-    for (int class = 0; class < VK_GROUP_CLASSES; class ++)
-        at = vk_put_u32(at, p->n_groups_of[class]);
-    *at++ = (uint8_t)p->rest;
-    *at++ = p->wake.n > 0;
-    at = vk_put_u32(at, p->n_holds);
+    for (size_t i = 0; i < HEAD; i++)
+        wide |= numbers[i] >= WIDE;
+    if (wide)
+        *at++ = WIDE;
+    for (size_t i = 0; i < HEAD; i++) {
+        if (wide)
+            at = vk_put_u32(at, numbers[i]);
+        else
+            *at++ = (uint8_t)numbers[i];
+    }
     memcpy(at, p->put_sizes, p->n_puts);
-    vk_add(&p->head, bytes_of(head, HEAD_LEN + p->n_puts));
+    vk_add(&p->head, bytes_of(head, (size_t)(at - head) + p->n_puts));
 }
 
 static void add_holds(struct vk_plan *p, const struct vk_attempt *at)

@@ -3,8 +3,8 @@
  *   layout.c   keys of things, and things of keys
  *   values.c   rows and numbers out of answers; lists of arguments; the server's time
  *   read.c     questions;  scan.c  those about rank indexes, and what an attempt holds
- *   commit.c   plans: sent, and the answer understood;  plan_args.c, plan_rest.c  their
- *              arguments
+ *   commit.c   plans: sent, and the answer understood;  plan_args.c, plan_ranks.c,
+ *              plan_rest.c  their arguments
  *   collect.c  the keys of a namespace and what is in them;  walk.c  shown in order
  *   care.c     erasing;  check.c  looking for damage
  */
@@ -116,7 +116,7 @@ MUST_USE belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply, boo
                                struct vk_attempt *at, int64_t asked_us,
                                struct belay_arena *a, struct belay_error *err);
 
-/* --- plan_args.c, plan_rest.c: a plan as arguments --- */
+/* --- plan_args.c, plan_ranks.c, plan_rest.c: a plan as arguments --- */
 
 /* A small table: what belongs to a name. */
 struct vk_names {
@@ -194,7 +194,9 @@ struct vk_plan {
 
 /* Makes all the arguments; `misuse` for an effect on a row without a guard. */
 MUST_USE belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err);
-void vk_plan_rest(struct vk_plan *p);
+void vk_plan_rest(struct vk_plan *p); /* all but the rows */
+void vk_plan_add_rank(struct vk_plan *p, size_t effect);
+void vk_plan_add_groups(struct vk_plan *p); /* when all rank effects are there */
 /* The command; it also gives back what the attempt holds. */
 void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_request *r);
 
