@@ -17,7 +17,7 @@ static const struct column job_columns[] = {
 };
 /* clang-format on */
 static const struct row_type row_job = {
-    "job", 301, 1, JOB_COLUMNS, job_columns, false
+    "job", 301, 1, JOB_COLUMNS, job_columns, ROW_WORKED
 };
 static const struct row_type *const types[] = {
     &row_namespace, &row_format, &row_epoch, &row_fence_floor, &row_clock,

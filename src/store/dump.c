@@ -78,7 +78,7 @@ static belay_rc append_chunk(struct buf *out, const struct item *item,
 static bool is_internal(const struct item *item)
 {
     if (item->kind == ITEM_ROW)
-        return item->row->type->internal;
+        return row_type_is(item->row->type, ROW_INTERNAL);
     return item->kind == ITEM_RANK && bytes_eq(item->name, bytes_str(SLOT_INDEX));
 }
 

@@ -11,7 +11,7 @@ static const struct column namespace_columns[] = {
     [NAMESPACE_STATE]         = { "state",         VALUE_TEXT, false },
 };
 const struct row_type row_namespace = {
-    "namespace", 1, 1, NAMESPACE_COLUMNS, namespace_columns, false
+    "namespace", 1, 1, NAMESPACE_COLUMNS, namespace_columns, 0
 };
 
 static const struct column format_columns[] = {
@@ -19,7 +19,7 @@ static const struct column format_columns[] = {
     [FORMAT_MIN_READER] = { "min_reader", VALUE_I64, false },
     [FORMAT_MIN_WRITER] = { "min_writer", VALUE_I64, false },
 };
-const struct row_type row_format = { "format", 2, 0, FORMAT_COLUMNS, format_columns, false };
+const struct row_type row_format = { "format", 2, 0, FORMAT_COLUMNS, format_columns, 0 };
 
 static const struct column epoch_columns[] = {
     [EPOCH_EPOCH]        = { "epoch",        VALUE_I64,  false },
@@ -27,19 +27,19 @@ static const struct column epoch_columns[] = {
     [EPOCH_REASON]       = { "reason",       VALUE_TEXT, false },
     [EPOCH_LIFE]         = { "life",         VALUE_TEXT, false },
 };
-const struct row_type row_epoch = { "epoch", 3, 0, EPOCH_COLUMNS, epoch_columns, false };
+const struct row_type row_epoch = { "epoch", 3, 0, EPOCH_COLUMNS, epoch_columns, 0 };
 
 static const struct column fence_floor_columns[] = {
     [FENCE_FLOOR_FLOOR] = { "floor", VALUE_I64, true },
 };
 const struct row_type row_fence_floor = {
-    "fence_floor", 4, 0, FENCE_FLOOR_COLUMNS, fence_floor_columns, false
+    "fence_floor", 4, 0, FENCE_FLOOR_COLUMNS, fence_floor_columns, 0
 };
 
 static const struct column clock_columns[] = {
     [CLOCK_MARK_MS] = { "mark_ms", VALUE_I64, true },
 };
-const struct row_type row_clock = { "clock", 5, 0, CLOCK_COLUMNS, clock_columns, true };
+const struct row_type row_clock = { "clock", 5, 0, CLOCK_COLUMNS, clock_columns, ROW_INTERNAL };
 
 static const struct column slot_columns[] = {
     [SLOT_OWNER]         = { "owner",         VALUE_TEXT, false },
@@ -47,14 +47,14 @@ static const struct column slot_columns[] = {
     [SLOT_ABORTED]       = { "aborted",       VALUE_I64,  false },
     [SLOT_TOUCHED_AT_MS] = { "touched_at_ms", VALUE_I64,  false },
 };
-const struct row_type row_slot = { "slot", 6, 1, SLOT_COLUMNS, slot_columns, true };
+const struct row_type row_slot = { "slot", 6, 1, SLOT_COLUMNS, slot_columns, ROW_INTERNAL };
 
 static const struct column upload_columns[] = {
     [UPLOAD_ID]            = { "id",            VALUE_TEXT, false },
     [UPLOAD_CHUNKS]        = { "chunks",        VALUE_I64,  false },
     [UPLOAD_STARTED_AT_MS] = { "started_at_ms", VALUE_I64,  false },
 };
-const struct row_type row_upload = { "upload", 7, 1, UPLOAD_COLUMNS, upload_columns, false };
+const struct row_type row_upload = { "upload", 7, 1, UPLOAD_COLUMNS, upload_columns, 0 };
 
 static const struct column blob_columns[] = {
     [BLOB_SHA256]        = { "sha256",        VALUE_TEXT, false },
@@ -67,14 +67,14 @@ static const struct column blob_columns[] = {
     [BLOB_COMPRESSION]   = { "compression",   VALUE_TEXT, false },
     [BLOB_STORED_SIZE]   = { "stored_size",   VALUE_I64,  false },
 };
-const struct row_type row_blob = { "blob", 8, 1, BLOB_COLUMNS, blob_columns, false };
+const struct row_type row_blob = { "blob", 8, 1, BLOB_COLUMNS, blob_columns, 0 };
 
 static const struct column audit_head_columns[] = {
     [AUDIT_HEAD_SEQ]  = { "seq",  VALUE_I64,  false },
     [AUDIT_HEAD_HASH] = { "hash", VALUE_TEXT, false },
 };
 const struct row_type row_audit_head = {
-    "audit_head", 9, 0, AUDIT_HEAD_COLUMNS, audit_head_columns, false
+    "audit_head", 9, 0, AUDIT_HEAD_COLUMNS, audit_head_columns, 0
 };
 
 static const struct column pin_columns[] = {
@@ -83,7 +83,7 @@ static const struct column pin_columns[] = {
     [PIN_CREATED_AT_MS] = { "created_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_pin = {
-    "pin", 10, 1, PIN_COLUMNS, pin_columns, false
+    "pin", 10, 1, PIN_COLUMNS, pin_columns, 0
 };
 
 static const struct column inbox_columns[] = {
@@ -95,7 +95,7 @@ static const struct column inbox_columns[] = {
     [INBOX_FIRST_SEQ] = { "first_seq", VALUE_I64,  false },
 };
 const struct row_type row_inbox = {
-    "inbox", 11, 1, INBOX_COLUMNS, inbox_columns, false
+    "inbox", 11, 1, INBOX_COLUMNS, inbox_columns, 0
 };
 
 static const struct column batch_columns[] = {
@@ -116,7 +116,7 @@ static const struct column batch_columns[] = {
     [BATCH_WAKE]            = { "wake",            VALUE_TEXT, false },
 };
 const struct row_type row_batch = {
-    "batch", 12, 2, BATCH_COLUMNS, batch_columns, false
+    "batch", 12, 2, BATCH_COLUMNS, batch_columns, ROW_LEASED
 };
 
 static const struct column batch_payload_columns[] = {
@@ -125,7 +125,7 @@ static const struct column batch_payload_columns[] = {
     [PAYLOAD_ITEMS]   = { "items",   VALUE_JSON, false },
 };
 const struct row_type row_batch_payload = {
-    "batch_payload", 13, 2, PAYLOAD_COLUMNS, batch_payload_columns, false
+    "batch_payload", 13, 2, PAYLOAD_COLUMNS, batch_payload_columns, 0
 };
 
 static const struct column batch_name_columns[] = {
@@ -134,7 +134,7 @@ static const struct column batch_name_columns[] = {
     [BATCH_NAME_SEQ]     = { "seq",      VALUE_I64,  false },
 };
 const struct row_type row_batch_name = {
-    "batch_name", 14, 2, BATCH_NAME_COLUMNS, batch_name_columns, false
+    "batch_name", 14, 2, BATCH_NAME_COLUMNS, batch_name_columns, 0
 };
 
 static const struct column batch_source_columns[] = {
@@ -143,7 +143,7 @@ static const struct column batch_source_columns[] = {
     [BATCH_SOURCE_SEQ]     = { "seq",        VALUE_I64,  false },
 };
 const struct row_type row_batch_source = {
-    "batch_source", 15, 2, BATCH_SOURCE_COLUMNS, batch_source_columns, false
+    "batch_source", 15, 2, BATCH_SOURCE_COLUMNS, batch_source_columns, 0
 };
 
 static const struct column session_columns[] = {
@@ -163,7 +163,7 @@ static const struct column session_columns[] = {
     [SESSION_UPDATED_AT_MS] = { "updated_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_session = {
-    "session", 16, 1, SESSION_COLUMNS, session_columns, false
+    "session", 16, 1, SESSION_COLUMNS, session_columns, 0
 };
 
 static const struct column session_frames_columns[] = {
@@ -172,7 +172,7 @@ static const struct column session_frames_columns[] = {
     [FRAMES_FRAMES]  = { "frames",  VALUE_JSON, false },
 };
 const struct row_type row_session_frames = {
-    "session_frames", 17, 1, FRAMES_COLUMNS, session_frames_columns, false
+    "session_frames", 17, 1, FRAMES_COLUMNS, session_frames_columns, 0
 };
 
 static const struct column turn_columns[] = {
@@ -182,7 +182,7 @@ static const struct column turn_columns[] = {
     [TURN_REVISION] = { "revision", VALUE_I64,  false },
 };
 const struct row_type row_turn = {
-    "turn", 18, 2, TURN_COLUMNS, turn_columns, false
+    "turn", 18, 2, TURN_COLUMNS, turn_columns, 0
 };
 
 static const struct column node_columns[] = {
@@ -194,7 +194,7 @@ static const struct column node_columns[] = {
     [NODE_TOMBSTONED_AT_MS] = { "tombstoned_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_node = {
-    "node", 19, 2, NODE_COLUMNS, node_columns, false
+    "node", 19, 2, NODE_COLUMNS, node_columns, 0
 };
 
 static const struct column node_name_columns[] = {
@@ -204,7 +204,7 @@ static const struct column node_name_columns[] = {
     [NODE_NAME_HIDDEN]  = { "hidden",  VALUE_I64,  false },
 };
 const struct row_type row_node_name = {
-    "node_name", 20, 2, NODE_NAME_COLUMNS, node_name_columns, false
+    "node_name", 20, 2, NODE_NAME_COLUMNS, node_name_columns, 0
 };
 
 static const struct column session_usage_columns[] = {
@@ -212,7 +212,7 @@ static const struct column session_usage_columns[] = {
     [USAGE_LEDGER]  = { "ledger",  VALUE_JSON, false },
 };
 const struct row_type row_session_usage = {
-    "session_usage", 21, 1, USAGE_COLUMNS, session_usage_columns, false
+    "session_usage", 21, 1, USAGE_COLUMNS, session_usage_columns, 0
 };
 
 static const struct column usage_seen_columns[] = {
@@ -221,7 +221,7 @@ static const struct column usage_seen_columns[] = {
     [USAGE_SEEN_HASH]    = { "hash",     VALUE_TEXT, false },
 };
 const struct row_type row_usage_seen = {
-    "usage_seen", 22, 2, USAGE_SEEN_COLUMNS, usage_seen_columns, false
+    "usage_seen", 22, 2, USAGE_SEEN_COLUMNS, usage_seen_columns, 0
 };
 
 static const struct column session_meta_columns[] = {
@@ -235,7 +235,7 @@ static const struct column session_meta_columns[] = {
     [META_SAVED_AT_MS] = { "saved_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_session_meta = {
-    "session_meta", 23, 1, META_COLUMNS, session_meta_columns, false
+    "session_meta", 23, 1, META_COLUMNS, session_meta_columns, 0
 };
 
 static const struct column attachment_columns[] = {
@@ -246,7 +246,7 @@ static const struct column attachment_columns[] = {
     [ATTACHMENT_COMMITTED_AT_MS] = { "committed_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_attachment = {
-    "attachment", 24, 2, ATTACHMENT_COLUMNS, attachment_columns, false
+    "attachment", 24, 2, ATTACHMENT_COLUMNS, attachment_columns, 0
 };
 static const struct column execution_columns[] = {
     [EXEC_ID]             = { "id",                    VALUE_TEXT,  false },
@@ -289,7 +289,7 @@ static const struct column execution_columns[] = {
     [EXEC_PROCESS_EVENT]  = { "process_event",         VALUE_TEXT,  false },
 };
 const struct row_type row_execution = {
-    "execution", 25, 1, EXEC_COLUMNS, execution_columns, false
+    "execution", 25, 1, EXEC_COLUMNS, execution_columns, ROW_WORKED
 };
 
 static const struct column execution_spec_columns[] = {
@@ -306,7 +306,7 @@ static const struct column execution_spec_columns[] = {
     [SPEC_KEY]          = { "key",                   VALUE_TEXT,  false },
 };
 const struct row_type row_execution_spec = {
-    "execution_spec", 26, 1, SPEC_COLUMNS, execution_spec_columns, false
+    "execution_spec", 26, 1, SPEC_COLUMNS, execution_spec_columns, 0
 };
 
 static const struct column execution_end_columns[] = {
@@ -322,7 +322,7 @@ static const struct column execution_end_columns[] = {
     [END_CANCEL_SOURCE]   = { "cancel_source",         VALUE_TEXT,  false },
 };
 const struct row_type row_execution_end = {
-    "execution_end", 27, 1, END_COLUMNS, execution_end_columns, false
+    "execution_end", 27, 1, END_COLUMNS, execution_end_columns, 0
 };
 
 static const struct column execution_progress_columns[] = {
@@ -333,7 +333,7 @@ static const struct column execution_progress_columns[] = {
     [PROGRESS_AT_MS]   = { "at_ms",                 VALUE_I64,   false },
 };
 const struct row_type row_execution_progress = {
-    "execution_progress", 28, 1, PROGRESS_COLUMNS, execution_progress_columns, false
+    "execution_progress", 28, 1, PROGRESS_COLUMNS, execution_progress_columns, 0
 };
 
 static const struct column attempt_columns[] = {
@@ -351,7 +351,7 @@ static const struct column attempt_columns[] = {
     [ATTEMPT_FAILURE_MESSAGE] = { "failure_message",       VALUE_TEXT,  false },
 };
 const struct row_type row_attempt = {
-    "attempt", 29, 2, ATTEMPT_COLUMNS, attempt_columns, false
+    "attempt", 29, 2, ATTEMPT_COLUMNS, attempt_columns, 0
 };
 
 static const struct column frame_head_columns[] = {
@@ -364,7 +364,7 @@ static const struct column frame_head_columns[] = {
     [FRAME_HEAD_LAST_AT_MS] = { "last_at_ms",            VALUE_I64,   false },
 };
 const struct row_type row_frame_head = {
-    "frame_head", 30, 2, FRAME_HEAD_COLUMNS, frame_head_columns, false
+    "frame_head", 30, 2, FRAME_HEAD_COLUMNS, frame_head_columns, 0
 };
 
 static const struct column execution_key_columns[] = {
@@ -374,7 +374,7 @@ static const struct column execution_key_columns[] = {
     [EXEC_KEY_UNTIL_MS]  = { "until_ms",              VALUE_I64,   false },
 };
 const struct row_type row_execution_key = {
-    "execution_key", 31, 1, EXEC_KEY_COLUMNS, execution_key_columns, false
+    "execution_key", 31, 1, EXEC_KEY_COLUMNS, execution_key_columns, 0
 };
 
 static const struct column execution_grant_columns[] = {
@@ -384,7 +384,7 @@ static const struct column execution_grant_columns[] = {
     [GRANT_UNTIL_MS]  = { "until_ms",              VALUE_I64,   false },
 };
 const struct row_type row_execution_grant = {
-    "execution_grant", 32, 1, GRANT_COLUMNS, execution_grant_columns, false
+    "execution_grant", 32, 1, GRANT_COLUMNS, execution_grant_columns, 0
 };
 
 static const struct column lane_columns[] = {
@@ -394,7 +394,7 @@ static const struct column lane_columns[] = {
     [LANE_RETENTION_MS]  = { "retention_ms",          VALUE_I64,   false },
 };
 const struct row_type row_lane = {
-    "lane", 33, 1, LANE_COLUMNS, lane_columns, false
+    "lane", 33, 1, LANE_COLUMNS, lane_columns, 0
 };
 
 static const struct column route_columns[] = {
@@ -403,12 +403,12 @@ static const struct column route_columns[] = {
     [ROUTE_REQUIRES] = { "requires",              VALUE_TEXT,  false },
 };
 const struct row_type row_route = {
-    "route", 34, 2, ROUTE_COLUMNS, route_columns, false
+    "route", 34, 2, ROUTE_COLUMNS, route_columns, 0
 };
 
 static const struct column timer_columns[] = { LEASE_AT(TIMER_LEASE) };
 const struct row_type row_timer = {
-    "timer", 35, 0, TIMER_COLUMNS, timer_columns, false
+    "timer", 35, 0, TIMER_COLUMNS, timer_columns, ROW_LEASED
 };
 /* clang-format on */
 
@@ -464,17 +464,6 @@ const struct schema schema_belay = {
     .types = belay_types,
     .n_types = COUNT_OF(belay_types),
 };
-
-bool row_type_is_rewritten(const struct row_type *type)
-{
-    static const struct column lease[] = { LEASE_AT(0) };
-
-    for (unsigned i = 0; i < type->n_columns; i++) {
-        if (strcmp(type->columns[i].name, lease[LEASE_ID].name) == 0)
-            return true;
-    }
-    return false;
-}
 
 static const char *column_fault(const struct row_type *type, unsigned i)
 {

@@ -31,13 +31,20 @@ struct column {
     bool counter;         /* type VALUE_I64, NULL counts as 0 */
 };
 
+/* What a store may know of rows besides their columns. */
+enum row_trait {
+    ROW_INTERNAL = 1, /* the store's own bookkeeping: not part of a dump */
+    ROW_LEASED = 2,   /* written again soon after it came, when it is claimed */
+    ROW_WORKED = 4,   /* twice: it is claimed, and when that has ended it stays */
+};
+
 struct row_type {
     const char *name; /* table belay_<name> */
     uint16_t id;      /* unique in its schema; memory layout only, never stored */
     uint16_t n_key;   /* leading columns that are the key; 0 = one row per namespace */
     uint16_t n_columns;
     const struct column *columns;
-    bool internal; /* the store's own bookkeeping: not part of a dump */
+    uint8_t traits; /* enum row_trait */
 };
 
 struct schema {
@@ -45,9 +52,10 @@ struct schema {
     size_t n_types;
 };
 
-/* Whether rows of this type are written again soon after they came, as what is leased is: a
- * store may leave room beside them. */
-bool row_type_is_rewritten(const struct row_type *type);
+static inline bool row_type_is(const struct row_type *type, enum row_trait trait)
+{
+    return (type->traits & trait) != 0;
+}
 
 /* The product's dictionary. */
 extern const struct schema schema_belay;

@@ -17,7 +17,7 @@ static const struct column process_columns[] = {
     LEASE_AT(PROCESS_LEASE)
 };
 const struct row_type row_process = {
-    "process", 36, 1, PROCESS_COLUMNS, process_columns, false
+    "process", 36, 1, PROCESS_COLUMNS, process_columns, ROW_LEASED
 };
 
 static const struct column process_spec_columns[] = {
@@ -33,7 +33,7 @@ static const struct column process_spec_columns[] = {
     [PROCESS_SPEC_CREATED_AT_MS] = { "created_at_ms",     VALUE_I64,  false },
 };
 const struct row_type row_process_spec = {
-    "process_spec", 37, 1, PROCESS_SPEC_COLUMNS, process_spec_columns, false
+    "process_spec", 37, 1, PROCESS_SPEC_COLUMNS, process_spec_columns, 0
 };
 
 static const struct column process_ref_columns[] = {
@@ -42,7 +42,7 @@ static const struct column process_ref_columns[] = {
     [PROCESS_REF_AT_MS] = { "at_ms",        VALUE_I64,  false },
 };
 const struct row_type row_process_ref = {
-    "process_ref", 38, 1, PROCESS_REF_COLUMNS, process_ref_columns, false
+    "process_ref", 38, 1, PROCESS_REF_COLUMNS, process_ref_columns, 0
 };
 
 static const struct column process_end_columns[] = {
@@ -50,7 +50,7 @@ static const struct column process_end_columns[] = {
     [PROCESS_END_OUTPUT] = { "await_output", VALUE_JSON, false },
 };
 const struct row_type row_process_end = {
-    "process_end", 39, 1, PROCESS_END_COLUMNS, process_end_columns, false
+    "process_end", 39, 1, PROCESS_END_COLUMNS, process_end_columns, 0
 };
 
 static const struct column process_key_columns[] = {
@@ -60,7 +60,7 @@ static const struct column process_key_columns[] = {
     [PROCESS_KEY_HASH]    = { "payload_hash", VALUE_TEXT, false },
 };
 const struct row_type row_process_key = {
-    "process_key", 40, 2, PROCESS_KEY_COLUMNS, process_key_columns, false
+    "process_key", 40, 2, PROCESS_KEY_COLUMNS, process_key_columns, 0
 };
 
 static const struct column process_payload_columns[] = {
@@ -69,7 +69,7 @@ static const struct column process_payload_columns[] = {
     [PROCESS_PAYLOAD_PAYLOAD] = { "payload", VALUE_JSON, false },
 };
 const struct row_type row_process_payload = {
-    "process_payload", 41, 2, PROCESS_PAYLOAD_COLUMNS, process_payload_columns, false
+    "process_payload", 41, 2, PROCESS_PAYLOAD_COLUMNS, process_payload_columns, 0
 };
 
 static const struct column process_wake_columns[] = {
@@ -84,7 +84,7 @@ static const struct column process_wake_columns[] = {
     [WAKE_SETTLED_AT_MS] = { "settled_at_ms", VALUE_I64,  false },
 };
 const struct row_type row_process_wake = {
-    "process_wake", 42, 2, WAKE_COLUMNS, process_wake_columns, false
+    "process_wake", 42, 2, WAKE_COLUMNS, process_wake_columns, 0
 };
 
 static const struct column wake_target_columns[] = {
@@ -94,7 +94,7 @@ static const struct column wake_target_columns[] = {
     [WAKE_TARGET_SEQ]     = { "seq",     VALUE_I64,  false },
 };
 const struct row_type row_wake_target = {
-    "wake_target", 43, 2, WAKE_TARGET_COLUMNS, wake_target_columns, false
+    "wake_target", 43, 2, WAKE_TARGET_COLUMNS, wake_target_columns, 0
 };
 
 static const struct column handle_grant_columns[] = {
@@ -106,7 +106,7 @@ static const struct column handle_grant_columns[] = {
     [HANDLE_GRANT_AT_MS]   = { "at_ms",   VALUE_I64,  false },
 };
 const struct row_type row_handle_grant = {
-    "handle_grant", 44, 3, HANDLE_GRANT_COLUMNS, handle_grant_columns, false
+    "handle_grant", 44, 3, HANDLE_GRANT_COLUMNS, handle_grant_columns, 0
 };
 
 static const struct column grant_count_columns[] = {
@@ -116,6 +116,6 @@ static const struct column grant_count_columns[] = {
     [GRANT_COUNT_CHANGES] = { "changes", VALUE_I64,  false },
 };
 const struct row_type row_grant_count = {
-    "grant_count", 45, 2, GRANT_COUNT_COLUMNS, grant_count_columns, false
+    "grant_count", 45, 2, GRANT_COUNT_COLUMNS, grant_count_columns, 0
 };
 /* clang-format on */

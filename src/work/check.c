@@ -448,7 +448,7 @@ static belay_rc check_item(void *arg, const struct item *item, struct belay_erro
 
     /* Commit slots may be there before the namespace is founded. */
     bool internal =
-        (item->kind == ITEM_ROW && item->row->type->internal) ||
+        (item->kind == ITEM_ROW && row_type_is(item->row->type, ROW_INTERNAL)) ||
         (item->kind == ITEM_RANK && bytes_eq(item->name, bytes_str(SLOT_INDEX)));
     c->holds_anything = c->holds_anything || !internal;
     switch (item->kind) {

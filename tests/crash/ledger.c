@@ -221,7 +221,7 @@ static belay_rc see(void *arg, const struct item *item, struct belay_error *err)
     (void)err;
     switch (item->kind) {
     case ITEM_ROW:
-        if (!item->row->type->internal)
+        if (!row_type_is(item->row->type, ROW_INTERNAL))
             see_row(y, item->row);
         break;
     case ITEM_RANK:

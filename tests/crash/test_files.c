@@ -241,7 +241,7 @@ static const struct column new_thing_columns[] = {
     [THING_HIGH]  = { "high",  VALUE_I64,   true },
     [NEW_EXTRA]   = { "extra", VALUE_TEXT,  false },
 };
-static const struct row_type new_thing = { "thing", 201, 1, NEW_COLUMNS, new_thing_columns, false };
+static const struct row_type new_thing = { "thing", 201, 1, NEW_COLUMNS, new_thing_columns, 0 };
 
 /* Of another branch: a column of its own in the same place. */
 static const struct column other_thing_columns[] = {
@@ -254,14 +254,14 @@ static const struct column other_thing_columns[] = {
     [THING_HIGH]  = { "high",  VALUE_I64,   true },
     [NEW_EXTRA]   = { "other", VALUE_I64,   false },
 };
-static const struct row_type other_thing = { "thing", 201, 1, NEW_COLUMNS, other_thing_columns, false };
+static const struct row_type other_thing = { "thing", 201, 1, NEW_COLUMNS, other_thing_columns, 0 };
 
 enum { MORE_ID, MORE_N, MORE_COLUMNS };
 static const struct column more_columns[] = {
     [MORE_ID] = { "id", VALUE_TEXT, false },
     [MORE_N]  = { "n",  VALUE_I64,  false },
 };
-static const struct row_type row_more = { "more", 204, 1, MORE_COLUMNS, more_columns, false };
+static const struct row_type row_more = { "more", 204, 1, MORE_COLUMNS, more_columns, 0 };
 /* clang-format on */
 
 #define STORE_TYPES                                                                   \

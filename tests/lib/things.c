@@ -12,20 +12,20 @@ static const struct column thing_columns[] = {
     [THING_COUNT] = { "count", VALUE_I64,   true },
     [THING_HIGH]  = { "high",  VALUE_I64,   true },
 };
-const struct row_type row_thing = { "thing", 201, 1, THING_COLUMNS, thing_columns, false };
+const struct row_type row_thing = { "thing", 201, 1, THING_COLUMNS, thing_columns, 0 };
 
 static const struct column part_columns[] = {
     [PART_OWNER] = { "owner", VALUE_TEXT, false },
     [PART_NO]    = { "no",    VALUE_I64,  false },
     [PART_N]     = { "n",     VALUE_I64,  false },
 };
-const struct row_type row_part = { "part", 202, 2, PART_COLUMNS, part_columns, false };
+const struct row_type row_part = { "part", 202, 2, PART_COLUMNS, part_columns, 0 };
 
 static const struct column head_columns[] = {
     [HEAD_N]     = { "n",     VALUE_I64, false },
     [HEAD_COUNT] = { "count", VALUE_I64, true },
 };
-const struct row_type row_head = { "head", 203, 0, HEAD_COLUMNS, head_columns, false };
+const struct row_type row_head = { "head", 203, 0, HEAD_COLUMNS, head_columns, 0 };
 /* clang-format on */
 
 static const struct row_type *const types[] = {

@@ -74,9 +74,9 @@ struct mrow row_of(struct bytes ns, const struct row_type *type,
 static bool is_internal(const struct effect *e)
 {
     if (e->kind <= EFFECT_DELETE)
-        return e->row.ref.type->internal;
+        return row_type_is(e->row.ref.type, ROW_INTERNAL);
     if (e->kind <= EFFECT_RAISE)
-        return e->counter.ref.type->internal;
+        return row_type_is(e->counter.ref.type, ROW_INTERNAL);
     return e->kind <= EFFECT_RANK_REMOVE &&
            bytes_eq(e->rank.index, bytes_str(SLOT_INDEX));
 }
@@ -88,7 +88,7 @@ static const char *apply_row(struct sim *s, struct bytes ns, const struct effect
     const struct mrow *old = model_row(&s->model, key);
 
     if (e->kind == EFFECT_DELETE) {
-        s->n_pruned += type->internal;
+        s->n_pruned += row_type_is(type, ROW_INTERNAL);
         return model_delete(&s->model, key);
     }
     struct mrow m = row_of(ns, type, e->row.ref.key, NULL);

@@ -60,8 +60,8 @@ static const struct column thing_columns[] = {
     { "raw", VALUE_BYTES, false }, { "doc", VALUE_JSON, false },
     { "hits", VALUE_I64, true },
 };
-static const struct row_type row_thing = { "thing", 90, 1, 5, thing_columns, false };
-static const struct row_type row_hidden = { "hidden", 91, 1, 5, thing_columns, true };
+static const struct row_type row_thing = { "thing", 90, 1, 5, thing_columns, 0 };
+static const struct row_type row_hidden = { "hidden", 91, 1, 5, thing_columns, ROW_INTERNAL };
 
 /* --- cases --- */
 

@@ -17,19 +17,19 @@ static const struct column key_counter[] = { { "id", VALUE_I64, true }, { "n", V
 static const struct column bytes_key[] = { { "id", VALUE_BYTES, false }, { "n", VALUE_I64, false } };
 static const struct column no_type[] = { { "id", VALUE_NULL, false }, { "n", VALUE_I64, false } };
 
-static const struct row_type good = { "good", 300, 1, 2, plain, false };
+static const struct row_type good = { "good", 300, 1, 2, plain, 0 };
 static const struct { const char *name; struct row_type type; } faulty[] = {
-    { "two columns of one name",       { "bad", 301, 1, 2, twice, false } },
-    { "a counter of text",             { "bad", 301, 1, 2, text_counter, false } },
-    { "a counter in the key",          { "bad", 301, 1, 2, key_counter, false } },
-    { "a key of bytes",                { "bad", 301, 1, 2, bytes_key, false } },
-    { "a column without a type",       { "bad", 301, 1, 2, no_type, false } },
-    { "more key parts than columns",   { "bad", 301, 3, 2, plain, false } },
-    { "too many key parts",            { "bad", 301, SCHEMA_KEY_MAX + 1, 2, plain, false } },
-    { "no columns",                    { "bad", 301, 0, 0, plain, false } },
-    { "too many columns",              { "bad", 301, 1, SCHEMA_COLUMNS_MAX + 1, plain, false } },
-    { "the id of another type",        { "bad", 300, 1, 2, plain, false } },
-    { "the name of another type",      { "good", 301, 1, 2, plain, false } },
+    { "two columns of one name",       { "bad", 301, 1, 2, twice, 0 } },
+    { "a counter of text",             { "bad", 301, 1, 2, text_counter, 0 } },
+    { "a counter in the key",          { "bad", 301, 1, 2, key_counter, 0 } },
+    { "a key of bytes",                { "bad", 301, 1, 2, bytes_key, 0 } },
+    { "a column without a type",       { "bad", 301, 1, 2, no_type, 0 } },
+    { "more key parts than columns",   { "bad", 301, 3, 2, plain, 0 } },
+    { "too many key parts",            { "bad", 301, SCHEMA_KEY_MAX + 1, 2, plain, 0 } },
+    { "no columns",                    { "bad", 301, 0, 0, plain, 0 } },
+    { "too many columns",              { "bad", 301, 1, SCHEMA_COLUMNS_MAX + 1, plain, 0 } },
+    { "the id of another type",        { "bad", 300, 1, 2, plain, 0 } },
+    { "the name of another type",      { "good", 301, 1, 2, plain, 0 } },
 };
 
 static const struct { const char *name; bool user, system; } names[] = {

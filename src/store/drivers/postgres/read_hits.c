@@ -109,15 +109,17 @@ static void remember_places(struct asking *q, const struct read *read,
     }
 }
 
-/* The lines of question `at`, from line *i on. */
+/* The lines of question `at`, from line *i on: those of its indexes, the first of which has
+ * this ordinal. */
 static bool take_scan(struct asking *q, const PGresult *r, size_t at, int64_t ordinal,
                       int *i)
 {
     struct read *read = &q->reads[at];
     struct belay_arena *a = q->arenas[at];
+    int64_t beyond = ordinal + (int64_t)read->rank.scan->n_indexes;
     int first = *i, end = first, n = PQntuples(r);
 
-    while (end < n && pg_i64(r, end, 0) == ordinal)
+    while (end < n && pg_i64(r, end, 0) < beyond)
         end++;
     size_t n_hits = (size_t)(end - *i);
     read->rank.out =
@@ -132,16 +134,21 @@ static bool take_scan(struct asking *q, const PGresult *r, size_t at, int64_t or
     if (read->rank.hold && read->rank.scan->n_indexes == 1)
         remember_places(q, read, r, first, a);
     put_in_order(read->rank.scan, &read->rank.out);
+    if (read->rank.out.n > read->rank.scan->limit) /* each index has given so many */
+        read->rank.out.n = read->rank.scan->limit;
     return true;
 }
 
 bool pg_take_hits(struct asking *q, const struct asked *asked)
 {
+    int64_t ordinal = 1;
     bool ok = true;
     int line = 0;
 
-    for (size_t i = 0; i < asked->n && ok; i++)
-        ok = take_scan(q, asked->call->result, asked->reads[i], (int64_t)i + 1, &line);
+    for (size_t i = 0; i < asked->n && ok; i++) {
+        ok = take_scan(q, asked->call->result, asked->reads[i], ordinal, &line);
+        ordinal += (int64_t)q->reads[asked->reads[i]].rank.scan->n_indexes;
+    }
     return ok;
 }
 

@@ -194,12 +194,20 @@ static void ask_one(struct asking *q, struct asked *one)
     }
 }
 
-/* --- several that are alike --- */
+/* --- several that are alike: a line an index --- */
+
+/* Of several indexes only where few members may come: they are put in order here. */
+#define FEW_MEMBERS 64
 
 static bool is_simple(const struct read *read)
 {
-    return read->kind == READ_RANK && !read->rank.hold &&
-           read->rank.scan->n_indexes == 1 && !read->rank.scan->after;
+    const struct scan *scan = read->rank.scan;
+
+    if (read->kind != READ_RANK || read->rank.hold || scan->after)
+        return false;
+    return scan->n_indexes == 1 ||
+           (scan->n_fetch == 0 && scan->n_indexes <= FEW_MEMBERS &&
+            scan->limit <= FEW_MEMBERS / scan->n_indexes);
 }
 
 static bool are_alike(const struct scan *a, const struct scan *b)
@@ -211,7 +219,8 @@ static bool are_alike(const struct scan *a, const struct scan *b)
     return alike;
 }
 
-/* $1 ns, $2 indexes, $3 min, $4 max, $5 limits, then prefixes by the column. */
+/* $1 ns, $2 indexes, $3 min, $4 max, $5 limits, then prefixes by the column: of scans with
+ * fetches each has one index. */
 static const struct pg_sql *alike_sql(struct pg_store *s, const struct scan *scan)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
@@ -263,19 +272,23 @@ static void ask_alike(struct asking *q, struct asked *group)
 {
     const struct scan *like = q->reads[group->reads[0]].rank.scan;
     struct pg_pipe *p = &q->pipe;
-    size_t n = group->n;
-    struct value *v = arena_zalloc(p->arena, 4 * n, sizeof(*v));
+    size_t n = 0, line = 0;
 
+    for (size_t i = 0; i < group->n; i++)
+        n += q->reads[group->reads[i]].rank.scan->n_indexes;
+    struct value *v = arena_zalloc(p->arena, 4 * n, sizeof(*v));
     if (!v) {
         p->no_memory = true;
         return;
     }
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < group->n; i++) {
         const struct scan *scan = q->reads[group->reads[i]].rank.scan;
-        v[i] = value_text(scan->indexes[0]);
-        v[n + i] = value_i64(scan->min_rank);
-        v[2 * n + i] = value_i64(scan->max_rank);
-        v[3 * n + i] = value_i64((int64_t)scan->limit);
+        for (size_t k = 0; k < scan->n_indexes; k++, line++) {
+            v[line] = value_text(scan->indexes[k]);
+            v[n + line] = value_i64(scan->min_rank);
+            v[2 * n + line] = value_i64(scan->max_rank);
+            v[3 * n + line] = value_i64((int64_t)scan->limit);
+        }
     }
     group->call =
         pg_add(p, alike_sql(q->s, like), 8 + SCHEMA_KEY_MAX * (unsigned)like->n_fetch);
