@@ -38,7 +38,7 @@ struct inbox {
 /* The names alone, in the arena; false: no memory. */
 MUST_USE bool inbox_names(struct inbox *out, struct bytes session,
                           struct belay_arena *a);
-/* Its back, guarded; with it its front. */
+/* Its back, its front, or both in one round trip; guarded. */
 MUST_USE belay_rc inbox_get_back(struct txn *t, struct inbox *in);
 MUST_USE belay_rc inbox_get_front(struct txn *t, struct inbox *in);
 MUST_USE belay_rc inbox_get_both(struct txn *t, struct inbox *in);
