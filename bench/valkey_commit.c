@@ -9,19 +9,6 @@
 #define CALLERS 50
 #define ROUNDS 5
 
-static const char library[] =
-    "#!lua name=bench\n"
-    "redis.register_function('bench_six', function(keys, args)\n"
-    "  local k, slot = keys[1], keys[2]\n"
-    "  redis.call('HGET', k, 'ver')\n"
-    "  redis.call('HGET', k, 'n')\n"
-    "  redis.call('HGET', slot, 'ver')\n"
-    "  redis.call('HSET', k, 'ver', args[1], 'n', args[2])\n"
-    "  redis.call('HSET', slot, 'ver', args[1], 'n', args[2])\n"
-    "  redis.call('ZADD', keys[3], args[1], k)\n"
-    "  return 0\n"
-    "end)";
-
 static const char *const six[] = { "FCALL",
                                    "bench_six",
                                    "3",
@@ -35,16 +22,6 @@ struct rates {
     double one[ROUNDS], many[ROUNDS], raw_one[ROUNDS], raw[ROUNDS], r1[ROUNDS],
         r50[ROUNDS], disk[ROUNDS];
 };
-
-static bool load(const struct bench_vk *vk)
-{
-    redisContext *c = bench_vk_connect(vk);
-    bool ok = c && bench_vk_is_done(c, redisCommand(c, "FUNCTION LOAD %s", library));
-
-    if (c)
-        redisFree(c);
-    return ok;
-}
 
 static bool measure(struct rates *r, unsigned i, const struct bench_vk *vk,
                     struct bench_store *b, bool smoke)
@@ -85,8 +62,9 @@ int main(int argc, char **argv)
     bool ok = bench_vk_open(vk);
 
     for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
-        ok = load(&vk[s]) && bench_vk_store(&b[s], &vk[s], &schema_things) &&
-             bench_fill(&b[s], ROWS) && measure(&r[s], 0, &vk[s], &b[s], true);
+        ok = bench_vk_load_six(&vk[s]) &&
+             bench_vk_store(&b[s], &vk[s], &schema_things) && bench_fill(&b[s], ROWS) &&
+             measure(&r[s], 0, &vk[s], &b[s], true);
     for (unsigned i = 0; i < rounds && ok; i++)
         for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
             ok = measure(&r[s], i, &vk[s], &b[s], o.smoke);

@@ -139,6 +139,28 @@ bool bench_vk_is_done(redisContext *c, redisReply *reply)
     return ok;
 }
 
+static const char six[] = "#!lua name=bench\n"
+                          "redis.register_function('bench_six', function(keys, args)\n"
+                          "  local k, slot = keys[1], keys[2]\n"
+                          "  redis.call('HGET', k, 'ver')\n"
+                          "  redis.call('HGET', k, 'n')\n"
+                          "  redis.call('HGET', slot, 'ver')\n"
+                          "  redis.call('HSET', k, 'ver', args[1], 'n', args[2])\n"
+                          "  redis.call('HSET', slot, 'ver', args[1], 'n', args[2])\n"
+                          "  redis.call('ZADD', keys[3], args[1], k)\n"
+                          "  return 0\n"
+                          "end)";
+
+bool bench_vk_load_six(const struct bench_vk *vk)
+{
+    redisContext *c = bench_vk_connect(vk);
+    bool ok = c && bench_vk_is_done(c, redisCommand(c, "FUNCTION LOAD %s", six));
+
+    if (c)
+        redisFree(c);
+    return ok;
+}
+
 bool bench_vk_store(struct bench_store *b, const struct bench_vk *vk,
                     const struct schema *schema)
 {

@@ -30,6 +30,10 @@ redisContext *bench_vk_connect(const struct bench_vk *vk);
 /* Whether the answer is none of an error; says which.  Frees it. */
 bool bench_vk_is_done(redisContext *c, redisReply *reply);
 
+/* A function of six commands (three HGET, two HSET, one ZADD), about as many as a guarded commit
+ * of one row needs: FCALL bench_six 3 ROW SLOT INDEX NUMBER NUMBER. */
+bool bench_vk_load_six(const struct bench_vk *vk);
+
 /* Stores on the server, as those of disk.h and inbox.h. */
 bool bench_vk_store(struct bench_store *b, const struct bench_vk *vk,
                     const struct schema *schema);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -14,6 +15,11 @@
 /* One sleep is at most this long, so that a replaced clock that runs fast is noticed.
  */
 #define LONGEST_SLEEP_US ((int64_t)3600 * 1000000)
+
+static struct timespec timespec_of(int64_t us)
+{
+    return (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+}
 
 static void futex_wait(_Atomic uint32_t *word, uint32_t value,
                        const struct timespec *timeout)
@@ -32,6 +38,24 @@ void parker_post(struct parker *p, uint32_t bits)
 void parker_wake(struct parker *p)
 {
     parker_post(p, PARKER_WOKEN);
+}
+
+void parker_ring(struct parker *p)
+{
+    uint64_t one = 1;
+
+    /* With parker_poll: either this sees the bell, or that sees the bits. */
+    atomic_fetch_or_explicit(&p->woken, PARKER_WOKEN, memory_order_seq_cst);
+    int bell = atomic_load_explicit(&p->bell, memory_order_seq_cst);
+    if (bell == 0)
+        parker_stir(p);
+    else if (write(bell - 1, &one, sizeof(one)) < 0)
+        return; /* it is full, and so has been rung */
+}
+
+void parker_stir(struct parker *p)
+{
+    (void)syscall(SYS_futex, &p->woken, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 bool parker_take(struct parker *p)
@@ -54,8 +78,7 @@ uint32_t parker_receive(struct parker *p, const struct belay_clock *clock,
             return 0;
         if (left > LONGEST_SLEEP_US)
             left = LONGEST_SLEEP_US;
-        struct timespec timeout = { .tv_sec = left / 1000000,
-                                    .tv_nsec = (left % 1000000) * 1000 };
+        struct timespec timeout = timespec_of(left);
         futex_wait(&p->woken, 0, &timeout);
     }
     return bits;
@@ -80,18 +103,41 @@ void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64
 
     if (us <= 0 || n > PARK_WORDS_MAX)
         return;
+    if (us > LONGEST_SLEEP_US)
+        us = LONGEST_SLEEP_US;
+    if (n == 0) {
+        const struct timespec timeout = timespec_of(us);
+        futex_wait(&p->woken, 0, &timeout);
+        return;
+    }
     on[0] = (struct futex_waitv){ .uaddr = (uintptr_t)&p->woken,
                                   .flags = FUTEX_32 | FUTEX_PRIVATE_FLAG };
     for (size_t i = 0; i < n; i++)
         on[i + 1] = (struct futex_waitv){ .val = words[i].value,
                                           .uaddr = (uintptr_t)words[i].word,
                                           .flags = FUTEX_32 };
-    if (us > LONGEST_SLEEP_US)
-        us = LONGEST_SLEEP_US;
-    int64_t end = clock.mono_us(clock.arg) + us;
-    struct timespec until = { .tv_sec = end / 1000000,
-                              .tv_nsec = end % 1000000 * 1000 };
+    struct timespec until = timespec_of(clock.mono_us(clock.arg) + us);
     (void)syscall(SYS_futex_waitv, on, (unsigned)n + 1, 0, &until, CLOCK_MONOTONIC);
+}
+
+bool parker_poll(struct parker *p, int fd, int bell, int64_t us)
+{
+    struct pollfd on[] = { { .fd = fd, .events = POLLIN },
+                           { .fd = bell, .events = POLLIN } };
+    uint64_t rung;
+
+    if (us <= 0)
+        return false;
+    const struct timespec timeout =
+        timespec_of(us < LONGEST_SLEEP_US ? us : LONGEST_SLEEP_US);
+    atomic_store_explicit(&p->bell, bell + 1, memory_order_seq_cst);
+    int n = 0;
+    if (atomic_load_explicit(&p->woken, memory_order_seq_cst) == 0)
+        n = ppoll(on, 2, &timeout, NULL);
+    atomic_store_explicit(&p->bell, 0, memory_order_seq_cst);
+    if (n > 0 && on[1].revents && read(bell, &rung, sizeof(rung)) < 0)
+        on[1].revents = 0;
+    return n > 0 && on[0].revents;
 }
 
 void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
@@ -107,7 +153,7 @@ void cancel_attach(struct belay_cancel *c, struct cancel_link *link,
         link->next->at = &link->next;
     c->links = link;
     if (atomic_load_explicit(&c->triggered, memory_order_relaxed))
-        parker_wake(parker);
+        parker_ring(parker);
     pthread_mutex_unlock(&c->mutex);
 }
 
@@ -140,7 +186,7 @@ void belay_cancel_trigger(struct belay_cancel *c)
     pthread_mutex_lock(&c->mutex);
     atomic_store_explicit(&c->triggered, true, memory_order_release);
     for (struct cancel_link *l = c->links; l; l = l->next)
-        parker_wake(l->parker);
+        parker_ring(l->parker);
     pthread_mutex_unlock(&c->mutex);
 }
 

@@ -18,10 +18,18 @@
 
 struct parker {
     _Atomic uint32_t woken;
+    _Atomic int bell; /* of parker_poll, plus one; 0: it is not in it */
 };
 
 /* Wakes the thread in parker_wait, or the next one to enter it. */
 void parker_wake(struct parker *p);
+
+/* parker_wake for one that may be in parker_poll.  The caller sees to it that the parker stays
+ * until this returns. */
+void parker_ring(struct parker *p);
+
+/* Wakes the thread in parker_nap, if it is there, and posts nothing. */
+void parker_stir(struct parker *p);
 
 /* The same with a message of one or more bits, parker_wake's being PARKER_WOKEN.  The
  * parker is not touched after the bits are set: who waits for them may be gone then. */
@@ -51,6 +59,10 @@ struct park_word {
 /* Sleeps once, at most so long: until something is posted to the parker or a word is no
  * longer as it says; may return early.  n is at most PARK_WORDS_MAX. */
 void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us);
+
+/* Sleeps once, at most so long: until something can be read from fd (true), parker_ring, or a write
+ * to `bell`, an eventfd that this empties and that nobody else sleeps on; may return early. */
+MUST_USE bool parker_poll(struct parker *p, int fd, int bell, int64_t us);
 
 /* Whether this kernel can (Linux 5.16); else parker_nap must not be used with words. */
 MUST_USE bool park_words_work(void);

@@ -39,9 +39,12 @@ struct scan {
 
     /* For txn_load; drivers do not look at them. */
     const struct row_want
-        *cover;   /* every plan that changes the index changes this row, too,
+        *cover; /* every plan that changes the index changes this row, too,
                                      which the body reads before or along: as long as the
                                      row stands, the index does; NULL: nobody sees to that */
+    bool
+        grows; /* with a cover: others may enter behind all that is there without changing
+                     the row; what is known of the index ends with its last member */
     size_t ahead; /* with a cover: so many more may be read along, for later bodies */
 };
 

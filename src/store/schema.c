@@ -87,15 +87,24 @@ const struct row_type row_pin = {
 };
 
 static const struct column inbox_columns[] = {
-    [INBOX_SESSION]   = { "session",   VALUE_TEXT, false },
-    [INBOX_LAST_SEQ]  = { "last_seq",  VALUE_I64,  false },
-    [INBOX_BATCHES]   = { "batches",   VALUE_I64,  false },
-    [INBOX_CHANGES]   = { "changes",   VALUE_I64,  false },
-    [INBOX_STATE]     = { "state",     VALUE_TEXT, false },
-    [INBOX_FIRST_SEQ] = { "first_seq", VALUE_I64,  false },
+    [INBOX_SESSION]  = { "session",  VALUE_TEXT, false },
+    [INBOX_LAST_SEQ] = { "last_seq", VALUE_I64,  false },
+    [INBOX_STATE]    = { "state",    VALUE_TEXT, false },
 };
 const struct row_type row_inbox = {
     "inbox", 11, 1, INBOX_COLUMNS, inbox_columns, 0
+};
+
+static const struct column inbox_front_columns[] = {
+    [INBOX_FRONT_SESSION]   = { "session",   VALUE_TEXT, false },
+    [INBOX_FRONT_FIRST_SEQ] = { "first_seq", VALUE_I64,  false },
+    [INBOX_FRONT_GONE]      = { "gone",      VALUE_I64,  false },
+    [INBOX_FRONT_LAST_GONE] = { "last_gone", VALUE_I64,  false },
+    [INBOX_FRONT_CHANGES]   = { "changes",   VALUE_I64,  false },
+    [INBOX_FRONT_STATE]     = { "state",     VALUE_TEXT, false },
+};
+const struct row_type row_inbox_front = {
+    "inbox_front", 46, 1, INBOX_FRONT_COLUMNS, inbox_front_columns, false
 };
 
 static const struct column batch_columns[] = {
@@ -424,6 +433,7 @@ static const struct row_type *const belay_types[] = {
     &row_audit_head,
     &row_pin,
     &row_inbox,
+    &row_inbox_front,
     &row_batch,
     &row_batch_payload,
     &row_batch_name,

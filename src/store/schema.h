@@ -21,9 +21,11 @@
 #define SCHEMA_NAME_MAX 1024
 
 /* The stored format, and the oldest programs that may read and write it. */
-#define SCHEMA_FORMAT 1
-#define SCHEMA_MIN_READER 1
-#define SCHEMA_MIN_WRITER 1
+#define SCHEMA_FORMAT 2
+#define SCHEMA_MIN_READER 2
+#define SCHEMA_MIN_WRITER 2
+/* The oldest format that this program still reads.  1: an inbox had one row. */
+#define SCHEMA_OLDEST 2
 
 struct column {
     const char *name;
@@ -134,18 +136,27 @@ enum {
 
 /* --- inboxes --- */
 
-/* What everybody guards and bumps who changes which batches an inbox has or who holds
- * them. */
+/* The back, where batches enter: everybody guards and bumps it who lets one in. */
 enum {
     INBOX_SESSION,
-    INBOX_LAST_SEQ,  /* given out; never goes back */
-    INBOX_BATCHES,   /* in it */
-    INBOX_CHANGES,   /* counts them */
-    INBOX_STATE,     /* NULL, or SESSION_DELETED: nothing enters any more */
-    INBOX_FIRST_SEQ, /* no batch is below: where a walk begins */
+    INBOX_LAST_SEQ, /* given out, one after the other; never goes back */
+    INBOX_STATE,    /* NULL, or SESSION_DELETED: nothing enters any more */
     INBOX_COLUMNS
 };
 extern const struct row_type row_inbox;
+
+/* The front, where they are taken: everybody guards and bumps it who changes anything else about
+ * which batches an inbox has or who holds them.  It is made along with the back. */
+enum {
+    INBOX_FRONT_SESSION,
+    INBOX_FRONT_FIRST_SEQ, /* no batch is below: where a walk begins */
+    INBOX_FRONT_GONE,      /* batches that were removed: the others are in it */
+    INBOX_FRONT_LAST_GONE, /* the highest sequence of them */
+    INBOX_FRONT_CHANGES,   /* counts them */
+    INBOX_FRONT_STATE,     /* as INBOX_STATE */
+    INBOX_FRONT_COLUMNS
+};
+extern const struct row_type row_inbox_front;
 
 /* A batch stands in one of two indexes of its inbox: `ready/<session>` (rank = seq)
  * when it can be claimed, `due/<session>` (rank = due_at_ms) when that begins only with

@@ -25,9 +25,11 @@ static belay_rc get_space_rows(struct txn *t, const struct row *rows[WANTS])
 /* Whether a program of this format may read (or write) what the namespace holds. */
 static belay_rc check_format(struct txn *t, const struct row *format, unsigned minimum)
 {
-    if (!format || row_i64(format, minimum, 0) <= SCHEMA_FORMAT)
+    int64_t found = format ? row_i64(format, FORMAT_FORMAT, 0) : SCHEMA_FORMAT;
+
+    if (!format ||
+        (row_i64(format, minimum, 0) <= SCHEMA_FORMAT && found >= SCHEMA_OLDEST))
         return BELAY_OK;
-    int64_t found = row_i64(format, FORMAT_FORMAT, 0);
     belay_rc rc = txn_fail(t, BELAY_UNSUPPORTED_FORMAT,
                            minimum == FORMAT_MIN_READER ? "reader" : "writer",
                            "namespace: has format %lld, this program knows %d",

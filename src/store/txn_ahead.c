@@ -60,6 +60,8 @@ static int64_t seen_up_to(const struct scan *s, const struct hits *found,
 {
     if (found->n >= s->limit + s->ahead) /* others may stand at the last one's rank */
         return found->hit[found->n - 1].rank - 1;
+    if (s->grows)
+        return found->n > 0 ? found->hit[found->n - 1].rank : s->min_rank - 1;
     if (!next)
         return s->max_rank;
     return next->n > 0 ? next->hit[0].rank - 1 : RANK_MAX;

@@ -78,7 +78,7 @@ void wake_hub_close(struct wake_hub *hub)
 static void wake_one(struct wake_hub *hub, struct wake_link *l)
 {
     atomic_fetch_add_explicit(&hub->delivered, 1, memory_order_relaxed);
-    parker_wake(&l->listener->parker);
+    parker_ring(&l->listener->parker);
 }
 
 void wake_post(struct wake_hub *hub, struct bytes ns, struct bytes topic)

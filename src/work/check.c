@@ -150,6 +150,7 @@ static const struct {
     belay_rc (*check)(struct check *c, const struct row *row, struct belay_error *err);
 } row_rules[] = {
     { &row_inbox, check_inbox_row },
+    { &row_inbox_front, check_inbox_front_row },
     { &row_batch, check_batch_row },
     { &row_session, check_session_row },
     { &row_node, check_node_row },
@@ -322,6 +323,10 @@ static belay_rc check_space_row(struct check *c, const struct row *row,
     if (row->type == &row_format && row_i64(row, FORMAT_MIN_READER, 0) > SCHEMA_FORMAT)
         return check_found(c, "unsupported_format", bytes_str(row->type->name), err,
                            "format: %" PRId64 " is newer than this program",
+                           row_i64(row, FORMAT_FORMAT, 0));
+    if (row->type == &row_format && row_i64(row, FORMAT_FORMAT, 0) < SCHEMA_OLDEST)
+        return check_found(c, "unsupported_format", bytes_str(row->type->name), err,
+                           "format: %" PRId64 " is too old for this program",
                            row_i64(row, FORMAT_FORMAT, 0));
     return BELAY_OK;
 }

@@ -90,6 +90,7 @@ MUST_USE belay_rc check_expect_rank(struct check *c, struct bytes index,
 
 enum tally_kind {
     TALLY_BATCHES,
+    TALLY_FRONT,
     TALLY_NODES,
     TALLY_NAMES,
     TALLY_COMMITS,
@@ -101,6 +102,10 @@ enum tally_kind {
 /* A row says that there are n. */
 MUST_USE belay_rc check_told(struct check *c, enum tally_kind kind, struct bytes name,
                              int64_t n, struct belay_error *err);
+/* A row says that there are n more than others say. */
+MUST_USE belay_rc check_told_more(struct check *c, enum tally_kind kind,
+                                  struct bytes name, int64_t n,
+                                  struct belay_error *err);
 /* One is there; or, where they are numbered, number `upto` is. */
 MUST_USE belay_rc check_seen(struct check *c, enum tally_kind kind, struct bytes name,
                              int64_t upto, struct belay_error *err);
@@ -108,6 +113,8 @@ MUST_USE belay_rc check_tallies_end(struct check *c, struct belay_error *err);
 
 /* --- check_queue.c --- */
 
+MUST_USE belay_rc check_inbox_front_row(struct check *c, const struct row *row,
+                                        struct belay_error *err);
 MUST_USE belay_rc check_inbox_row(struct check *c, const struct row *row,
                                   struct belay_error *err);
 

@@ -22,8 +22,23 @@ static belay_rc expect_batch(struct check *c, const struct row *row,
 belay_rc check_inbox_row(struct check *c, const struct row *row,
                          struct belay_error *err)
 {
-    return check_told(c, TALLY_BATCHES, row_bytes(row, INBOX_SESSION),
-                      row_i64(row, INBOX_BATCHES, -1), err);
+    struct bytes session = row_bytes(row, INBOX_SESSION);
+    belay_rc rc = check_told(c, TALLY_FRONT, session, 1, err);
+
+    return rc ? rc
+              : check_told_more(c, TALLY_BATCHES, session,
+                                row_i64(row, INBOX_LAST_SEQ, -1), err);
+}
+
+belay_rc check_inbox_front_row(struct check *c, const struct row *row,
+                               struct belay_error *err)
+{
+    struct bytes session = row_bytes(row, INBOX_FRONT_SESSION);
+    belay_rc rc = check_seen(c, TALLY_FRONT, session, 0, err);
+
+    return rc ? rc
+              : check_told_more(c, TALLY_BATCHES, session,
+                                -row_i64(row, INBOX_FRONT_GONE, 0), err);
 }
 
 belay_rc check_batch_row(struct check *c, const struct row *row,

@@ -18,6 +18,7 @@ static const struct {
     bool unless_told; /* what was seen and never told is wrong, too */
 } kinds[] = {
     [TALLY_BATCHES] = { "wrong_count", "batches of its inbox", true },
+    [TALLY_FRONT] = { "missing_row", "rows of the front of its inbox", true },
     [TALLY_NODES] = { "wrong_count", "nodes that are not tombstoned", false },
     [TALLY_NAMES] = { "wrong_count", "names of nodes that are not tombstoned", false },
     [TALLY_COMMITS] = { "wrong_revision", "the last entry of its log of commits",
@@ -46,6 +47,20 @@ static belay_rc tally_of(struct check *c, enum tally_kind kind, struct bytes nam
     new->kind = kind;
     new->name = bytes_of(new->entry.key.ptr + 1, new->entry.key.len - 1);
     *out = new;
+    return BELAY_OK;
+}
+
+belay_rc check_told_more(struct check *c, enum tally_kind kind, struct bytes name,
+                         int64_t n, struct belay_error *err)
+{
+    struct check_tally *t;
+    belay_rc rc = tally_of(c, kind, name, &t, err);
+
+    if (rc)
+        return rc;
+    t->is_told = true;
+    if (__builtin_add_overflow(t->told, n, &t->told))
+        t->told = -1; /* nothing is as many */
     return BELAY_OK;
 }
 

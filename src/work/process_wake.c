@@ -278,7 +278,7 @@ static belay_rc ack_batch(struct txn *t, const struct row *wake, bool *out_done)
     if (rc == BELAY_OK)
         rc = batch_delete(t, &in, row, BELAY_WAKE_ACKNOWLEDGED);
     if (rc == BELAY_OK)
-        rc = inbox_put(t, &in);
+        rc = inbox_put_front(t, &in);
     *out_done = true;
     return rc ? rc : txn_wake(t, in.topic);
 }

@@ -1,8 +1,10 @@
 /* queue.h - the inbox of a session, as transaction bodies.
  *
  * What must be true (beside L1 to L8, L12)
- *   Q1  every change of which batches an inbox has, or of who holds them, guards and
- *       bumps its inbox row: claims of one session are decided one after the other
+ *   Q1  what enters an inbox guards and bumps its back; every other change of which batches it
+ *       has, or of who holds them, its front, and so does what enters to wait for its time: claims
+ *       of one session are decided one after the other, and producers meet nobody but producers.
+ *       Who decides that nothing more is there guards the back, too
  *   Q2  a batch stands in exactly one index: ready (rank seq) when due_at_ms is NULL, else
  *       due (rank due_at_ms); what is due is moved to ready before a claim decides
  *   Q3  being moved to ready ends no lease: its holder holds until somebody takes over

@@ -30,7 +30,8 @@ struct claiming {
     bool blocked; /* there is a head, and the boundary does not admit it */
 
     /* What came of it. */
-    bool again; /* more was due than one transaction moves */
+    bool
+        again; /* more was due than one transaction moves, or something has just entered */
     struct belay_claimed out;
 };
 
@@ -49,6 +50,13 @@ static size_t least(size_t a, size_t b)
 static belay_rc scan_ready(struct txn *t, const struct claiming *c,
                            const struct hit *after, size_t limit, struct hits *out);
 
+/* Who takes as many as there are, up to some number, depends on nothing having entered behind
+ * them (Q1); who takes the first one does not, if there is one. */
+static bool sees_end(const struct claiming *c)
+{
+    return c->max > 1;
+}
+
 /* Everything that a claim usually needs, in one round trip.  What was removed before the first
  * batch may still be in a store's way, so it begins there, where that is known. */
 static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
@@ -56,19 +64,22 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
 {
     struct value session = value_text(c->in.session);
     const struct fetch fetch = { &row_batch, &session };
-    const struct row_want wants[] = { { &row_inbox, &session }, { &row_epoch, NULL } };
+    const struct row_want wants[] = { { &row_inbox_front, &session },
+                                      { &row_epoch, NULL },
+                                      { &row_inbox, &session } };
     const struct row *rows[COUNT_OF(wants)];
     const struct row *known;
     struct hits hits[2];
     belay_rc rc = txn_now(t, &c->now_ms);
     if (rc == BELAY_OK)
-        rc = txn_hint(t, &row_inbox, &session, &known);
+        rc = txn_hint(t, &row_inbox_front, &session, &known);
     if (rc)
         return rc;
     if (known && c->from == 0)
-        c->from = row_i64(known, INBOX_FIRST_SEQ, 0);
+        c->from = row_i64(known, INBOX_FRONT_FIRST_SEQ, 0);
 
-    /* Q1: whoever enters or leaves one of the indexes changes the inbox. */
+    /* Q1: whoever enters or leaves one of the indexes changes the front, but for what enters
+     * behind all that is ready. */
     const struct scan scans[] = { { .indexes = &c->in.due,
                                     .n_indexes = 1,
                                     .max_rank = c->now_ms,
@@ -84,13 +95,15 @@ static belay_rc load(struct txn *t, struct claiming *c, struct hits *due,
                                     .fetch = &fetch,
                                     .n_fetch = 1,
                                     .cover = &wants[0],
+                                    .grows = true,
                                     .ahead = AHEAD } };
-    rc = txn_load(t, wants, COUNT_OF(wants), rows, scans, COUNT_OF(scans), hits);
+    size_t n_wants = COUNT_OF(wants) - (sees_end(c) ? 0 : 1);
+    rc = txn_load(t, wants, n_wants, rows, scans, COUNT_OF(scans), hits);
     if (rc)
         return rc;
     *due = hits[0];
     *ready = hits[1];
-    rc = inbox_get(t, &c->in);
+    rc = inbox_get_front(t, &c->in);
     bool missed = rc == BELAY_OK && c->in.first_seq < c->from; /* an inbox made anew */
     if (rc == BELAY_OK)
         c->from = c->in.first_seq;
@@ -149,7 +162,7 @@ static belay_rc promote(struct txn *t, struct claiming *c, const struct hits *du
         rc = batch_place(t, &c->in, row, BATCH_READY, NULL, 0);
     }
     c->again = due->n == PROMOTE_PAGE;
-    return rc ? rc : inbox_put(t, &c->in);
+    return rc ? rc : inbox_put_front(t, &c->in);
 }
 
 /* What the dead hold, in one transaction at most; the next claim finds the rest. */
@@ -184,7 +197,7 @@ static belay_rc promote_dead(struct txn *t, struct claiming *c, bool *out_moved)
         rc = batch_place(t, &c->in, row, BATCH_READY, NULL, 0);
         *out_moved = true;
     }
-    return rc || !*out_moved ? rc : inbox_put(t, &c->in);
+    return rc || !*out_moved ? rc : inbox_put_front(t, &c->in);
 }
 
 /* --- what the rules give --- */
@@ -275,7 +288,7 @@ static belay_rc grant(struct txn *t, struct claiming *c)
     belay_rc rc = queue_grant(t, &g, &c->out.claim);
 
     if (rc == BELAY_OK)
-        rc = inbox_put(t, &c->in);
+        rc = inbox_put_front(t, &c->in);
     /* Such a head may have been in the way of somebody who waits within a turn. */
     if (rc == BELAY_OK && c->head.delivery == BELAY_AFTER_CURRENT_TURN_COMMIT)
         rc = txn_wake(t, c->in.topic);
@@ -283,30 +296,40 @@ static belay_rc grant(struct txn *t, struct claiming *c)
     return rc;
 }
 
-/* Why nothing is claimed, and when that changes by itself. */
+/* Why nothing is claimed, and when that changes by itself.  That nothing is there is said of a
+ * back that still stands. */
 static belay_rc explain(struct txn *t, struct claiming *c)
 {
     struct value session = value_text(c->in.session);
     const struct fetch fetch = { &row_batch, &session };
-    const struct scan scan = { .indexes = &c->in.due,
-                               .n_indexes = 1,
-                               .max_rank = RANK_MAX,
-                               .limit = 1,
-                               .fetch = &fetch,
-                               .n_fetch = 1 };
-    struct hits next;
-    belay_rc rc = txn_scan(t, &scan, &next);
+    const struct row_want back = { &row_inbox, &session };
+    const struct scan scans[] = { { .indexes = &c->in.due,
+                                    .n_indexes = 1,
+                                    .max_rank = RANK_MAX,
+                                    .limit = 1,
+                                    .fetch = &fetch,
+                                    .n_fetch = 1 },
+                                  { .indexes = &c->in.ready,
+                                    .n_indexes = 1,
+                                    .min_rank = c->in.first_seq,
+                                    .max_rank = RANK_MAX,
+                                    .limit = 1 } };
+    bool bare = c->n == 0 && !c->blocked;
+    const struct row *row;
+    struct hits next[2] = { { .n = 0 } };
+    belay_rc rc = txn_load(t, &back, bare ? 1 : 0, &row, scans, bare ? 2 : 1, next);
     if (rc)
         return rc;
-    if (next.n > 0 && !next.hit[0].rows[0])
-        return batch_missing(next.hit[0].index, next.hit[0].member, txn_error(t));
+    if (next[0].n > 0 && !next[0].hit[0].rows[0])
+        return batch_missing(next[0].hit[0].index, next[0].hit[0].member, txn_error(t));
+    c->again = next[1].n > 0; /* it has entered since */
 
     c->out.why = BELAY_NO_EMPTY;
-    if (next.n > 0) {
-        struct lease l = lease_of(next.hit[0].rows[0], BATCH_LEASE);
+    if (next[0].n > 0) {
+        struct lease l = lease_of(next[0].hit[0].rows[0], BATCH_LEASE);
         bool held = lease_is_live(&l, c->now_ms);
         c->out.why = held ? BELAY_NO_HEAD_HELD : BELAY_NO_NOT_YET_AVAILABLE;
-        c->out.next_at_ms = next.hit[0].rank;
+        c->out.next_at_ms = next[0].hit[0].rank;
     }
     if (c->n > 0)
         c->out.why = BELAY_NO_OTHER_BATCHES;

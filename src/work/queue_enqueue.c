@@ -1,4 +1,4 @@
-/* The inbox, and how batches enter it. */
+/* How batches enter an inbox. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "work/queue_rows.h"
@@ -11,97 +11,6 @@ belay_rc queue_check_session(const char *id, struct belay_error *err)
                       "session id: must be 1 to %d bytes of UTF-8 without control "
                       "characters",
                       SESSION_ID_MAX);
-}
-
-/* --- an inbox --- */
-
-static bool name_make(struct bytes *out, const char *prefix, struct bytes session,
-                      struct belay_arena *a)
-{
-    struct bytes head = bytes_str(prefix);
-    uint8_t *name = arena_alloc(a, head.len + session.len);
-
-    if (!name)
-        return false;
-    memcpy(name, head.ptr, head.len);
-    memcpy(name + head.len, session.ptr, session.len);
-    *out = bytes_of(name, head.len + session.len);
-    return true;
-}
-
-bool inbox_names(struct inbox *out, struct bytes session, struct belay_arena *a)
-{
-    *out = (struct inbox){ .session = session };
-    return name_make(&out->ready, READY_INDEX, session, a) &&
-           name_make(&out->due, DUE_INDEX, session, a) &&
-           name_make(&out->topic, "inbox/", session, a);
-}
-
-belay_rc inbox_get(struct txn *t, struct inbox *in)
-{
-    struct value key = value_text(in->session);
-    const struct row *row;
-    belay_rc rc = txn_get(t, &row_inbox, &key, &row);
-    if (rc)
-        return rc;
-
-    in->exists = row != NULL;
-    in->deleted =
-        row && bytes_eq(row_bytes(row, INBOX_STATE), bytes_str(SESSION_DELETED));
-    in->last_seq = row ? row_i64(row, INBOX_LAST_SEQ, 0) : 0;
-    in->first_seq = row ? row_i64(row, INBOX_FIRST_SEQ, 1) : 1;
-    in->batches = row ? row_i64(row, INBOX_BATCHES, 0) : 0;
-    in->changes = row ? row_i64(row, INBOX_CHANGES, 0) : 0;
-    bool sound = in->last_seq >= 0 && in->last_seq < RANK_MAX && in->first_seq >= 1 &&
-                 in->first_seq <= in->last_seq + 1 && in->batches >= 0 &&
-                 in->batches <= in->last_seq && in->changes >= 0 &&
-                 in->changes < INT64_MAX;
-    if (sound)
-        return BELAY_OK;
-    return txn_fail(t, BELAY_CORRUPT, "inbox",
-                    "inbox %.*s: it says %lld batches, from %lld to %lld",
-                    (int)in->session.len, (const char *)in->session.ptr,
-                    (long long)in->batches, (long long)in->first_seq,
-                    (long long)in->last_seq);
-}
-
-belay_rc inbox_open(struct txn *t, struct inbox *out, struct bytes session)
-{
-    if (!inbox_names(out, session, txn_arena(t)))
-        return err_no_memory(txn_error(t), "an inbox");
-    return inbox_get(t, out);
-}
-
-belay_rc inbox_put(struct txn *t, struct inbox *in)
-{
-    in->changes++;
-    const struct value v[INBOX_COLUMNS] = {
-        [INBOX_SESSION] = value_text(in->session),
-        [INBOX_LAST_SEQ] = value_i64(in->last_seq),
-        [INBOX_BATCHES] = value_i64(in->batches),
-        [INBOX_CHANGES] = value_i64(in->changes),
-        [INBOX_STATE] = in->deleted ? value_str(SESSION_DELETED) : value_null(),
-        [INBOX_FIRST_SEQ] = value_i64(in->first_seq),
-    };
-    const struct change changes[] = { { INBOX_LAST_SEQ, v[INBOX_LAST_SEQ] },
-                                      { INBOX_BATCHES, v[INBOX_BATCHES] },
-                                      { INBOX_CHANGES, v[INBOX_CHANGES] },
-                                      { INBOX_STATE, v[INBOX_STATE] },
-                                      { INBOX_FIRST_SEQ, v[INBOX_FIRST_SEQ] } };
-    if (in->exists)
-        return txn_put(t, &row_inbox, v, changes, COUNT_OF(changes));
-    in->exists = true;
-    return txn_insert(t, &row_inbox, v);
-}
-
-belay_rc inbox_gone(struct txn *t, const struct inbox *in)
-{
-    belay_rc rc =
-        txn_fail(t, BELAY_WRONG_STATE, "deleted", "session %.*s: it was deleted",
-                 (int)in->session.len, (const char *)in->session.ptr);
-
-    err_entity(txn_error(t), in->session);
-    return rc;
 }
 
 /* --- drafts --- */
@@ -226,18 +135,27 @@ belay_rc queue_prepare(const struct belay_draft *draft, struct belay_arena *a,
 
 /* --- entering --- */
 
-/* Reads the inbox and the lookup by source key together; *out_source NULL: nothing has
- * that key. */
-static belay_rc look_up(struct txn *t, const struct queue_entry *e, struct inbox *in,
-                        const struct row **out_source)
+/* Reads of the inbox what entering changes, and the lookup by source key, together; *out_source
+ * NULL: nothing has that key. */
+static belay_rc look_up(struct txn *t, const struct queue_entry *e, bool waits,
+                        struct inbox *in, const struct row **out_source)
 {
     struct value key[] = { value_text(e->session), value_text(e->source_key) };
-    const struct row_want wants[] = { { &row_inbox, key }, { &row_batch_source, key } };
+    struct row_want wants[3] = { { &row_inbox, key } };
     const struct row *rows[COUNT_OF(wants)] = { NULL };
-    belay_rc rc = txn_get_many(t, wants, e->source_key.ptr ? 2 : 1, rows);
+    size_t n = 1;
 
-    *out_source = rows[1];
-    return rc ? rc : inbox_open(t, in, e->session);
+    if (e->source_key.ptr)
+        wants[n++] = (struct row_want){ &row_batch_source, key };
+    if (waits)
+        wants[n++] = (struct row_want){ &row_inbox_front, key };
+    belay_rc rc = txn_get_many(t, wants, n, rows);
+    *out_source = e->source_key.ptr ? rows[1] : NULL;
+    if (rc == BELAY_OK && !inbox_names(in, e->session, txn_arena(t)))
+        rc = err_no_memory(txn_error(t), "an inbox");
+    if (rc)
+        return rc;
+    return waits ? inbox_get_both(t, in) : inbox_get_back(t, in);
 }
 
 static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t seq,
@@ -278,14 +196,22 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
     return rc;
 }
 
+/* What waits for its time enters an index anywhere, the others behind everything else. */
+static belay_rc put_inbox(struct txn *t, struct inbox *in, bool waits)
+{
+    belay_rc rc = inbox_put_back(t, in);
+
+    return rc || !waits ? rc : inbox_put_front(t, in);
+}
+
 static belay_rc add_batch(struct txn *t, const struct queue_entry *e, struct inbox *in,
-                          int64_t *out_seq)
+                          int64_t now_ms, int64_t *out_seq)
 {
     char batch_id[BATCH_ID_LEN + 1];
-    int64_t now_ms = 0, seq = in->last_seq + 1;
-    belay_rc rc = txn_now(t, &now_ms);
+    int64_t seq = in->last_seq + 1;
+    belay_rc rc = BELAY_OK;
 
-    if (rc == BELAY_OK && seq >= RANK_MAX)
+    if (seq >= RANK_MAX)
         rc = txn_fail(t, BELAY_OUT_OF_RANGE, "enqueue_seq",
                       "session %.*s: its last sequence was given out",
                       (int)in->session.len, (const char *)in->session.ptr);
@@ -299,11 +225,8 @@ static belay_rc add_batch(struct txn *t, const struct queue_entry *e, struct inb
                         e->available_at_ms > now_ms ? e->available_at_ms : BATCH_READY);
     if (rc)
         return rc;
-    in->last_seq = seq;
-    if (in->batches++ == 0)
-        in->first_seq = seq;
-    *out_seq = seq;
-    rc = inbox_put(t, in);
+    in->last_seq = *out_seq = seq;
+    rc = in->exists ? put_inbox(t, in, e->available_at_ms > now_ms) : inbox_make(t, in);
     return rc ? rc : txn_wake(t, in->topic);
 }
 
@@ -328,15 +251,18 @@ belay_rc queue_enqueue_in(struct txn *t, const struct queue_entry *e, int64_t *o
 {
     const struct row *source;
     struct inbox in = { .exists = false };
-    belay_rc rc = look_up(t, e, &in, &source);
+    int64_t now_ms = 0;
+    belay_rc rc = txn_now(t, &now_ms);
 
     *out_existing = NULL;
+    if (rc == BELAY_OK)
+        rc = look_up(t, e, e->available_at_ms > now_ms, &in, &source);
     if (rc)
         return rc;
     if (in.deleted)
         return inbox_gone(t, &in);
     if (!source)
-        return add_batch(t, e, &in, out_seq);
+        return add_batch(t, e, &in, now_ms, out_seq);
     *out_seq = row_i64(source, BATCH_SOURCE_SEQ, 0);
     return existing_batch(t, source, out_existing);
 }

@@ -175,7 +175,7 @@ static size_t claim_wants(const struct belay_claim *claim, bool removing,
         return 0;
     *session = value_text(text_of(claim->session_id));
     out[n++] = (struct row_want){ .type = &row_epoch };
-    out[n++] = (struct row_want){ &row_inbox, session };
+    out[n++] = (struct row_want){ &row_inbox_front, session };
     for (size_t i = 0; i < claim->n_batches; i++) {
         size_t more = batch_wants(session->b, &claim->batches[i], removing, out + n, a);
         if (more == 0)
@@ -319,7 +319,7 @@ belay_rc queue_remove(struct txn *t, struct bytes session,
             rc = batch_delete(t, &in, owned->batches[i], BELAY_WAKE_CONSUMED);
     }
     if (rc == BELAY_OK)
-        rc = inbox_put(t, &in);
+        rc = inbox_put_front(t, &in);
     /* One that was past due may have been in somebody's way. */
     return rc || !was_ready ? rc : txn_wake(t, in.topic);
 }
@@ -366,7 +366,7 @@ static belay_rc renew_body(struct txn *t, void *arg)
         rc = inbox_open(t, &in, session);
     for (size_t i = 0; i < owned.n && rc == BELAY_OK; i++) /* L6: all or none */
         rc = renew_batch(t, &in, owned.batches[i], h, now_ms);
-    return rc ? rc : inbox_put(t, &in);
+    return rc ? rc : inbox_put_front(t, &in);
 }
 
 belay_rc queue_renew(struct space *sp, const struct belay_claim *claim,
@@ -427,7 +427,7 @@ static belay_rc abandon_body(struct txn *t, void *arg)
         h->released++;
     }
     if (rc == BELAY_OK && h->released > 0)
-        rc = inbox_put(t, &in);
+        rc = inbox_put_front(t, &in);
     return rc || h->released == 0 ? rc : txn_wake(t, in.topic);
 }
 

@@ -66,7 +66,7 @@ static belay_rc walk_inbox(struct txn *t, struct walk *w, const struct inbox *in
         if (w->next <= in->last_seq && w->n <= w->room)
             rc = walk_page(t, w, in->last_seq);
         w->end = w->next > in->last_seq || w->n > w->room ||
-                 (whole && w->seen >= in->batches);
+                 (whole && w->seen >= in->last_seq - in->gone);
     }
     return rc;
 }
@@ -106,7 +106,9 @@ static belay_rc list_body(struct txn *t, void *arg)
         return err_no_memory(txn_error(t), "a list");
     belay_rc rc = txn_now(t, &w->now_ms);
     if (rc == BELAY_OK)
-        rc = inbox_open(t, &in, w->session);
+        rc = inbox_names(&in, w->session, txn_arena(t))
+                 ? inbox_get_both(t, &in)
+                 : err_no_memory(txn_error(t), "a list");
     if (rc)
         return rc;
     w->end = !in.exists || in.deleted;

@@ -16,7 +16,8 @@ struct removing {
 static belay_rc seq_of_id(struct txn *t, const struct removing *r, int64_t *out)
 {
     struct value key[] = { value_text(r->session), value_text(r->which) };
-    const struct row_want wants[] = { { &row_batch_name, key }, { &row_inbox, key } };
+    const struct row_want wants[] = { { &row_batch_name, key },
+                                      { &row_inbox_front, key } };
     const struct row *rows[COUNT_OF(wants)];
     belay_rc rc = txn_get_many(t, wants, COUNT_OF(wants), rows);
 
@@ -33,7 +34,7 @@ static belay_rc remove_rows(struct txn *t, struct inbox *in, const struct row *r
     if (rc == BELAY_OK)
         rc = batch_delete(t, in, row, BELAY_WAKE_CANCELLED);
     if (rc == BELAY_OK)
-        rc = inbox_put(t, in);
+        rc = inbox_put_front(t, in);
     return rc ? rc : txn_wake(t, in->topic);
 }
 
@@ -187,7 +188,8 @@ static belay_rc drop_body(struct txn *t, void *arg)
         return remove_rows(t, &in, row);
     if (!found || !in.exists)
         return none_such(t, r);
-    return inbox_put(t, &in); /* an entry without its batch was in everybody's way */
+    return inbox_put_front(t,
+                           &in); /* an entry without its batch was in everybody's way */
 }
 
 belay_rc queue_drop(struct space *sp, const char *session_id, const char *which,
@@ -209,12 +211,17 @@ belay_rc queue_drop(struct space *sp, const char *session_id, const char *which,
 belay_rc queue_close(struct txn *t, struct bytes session)
 {
     struct inbox in = { .exists = false };
-    belay_rc rc = inbox_open(t, &in, session);
 
+    if (!inbox_names(&in, session, txn_arena(t)))
+        return err_no_memory(txn_error(t), "an inbox");
+    belay_rc rc = inbox_get_both(t, &in);
     if (rc || in.deleted)
         return rc;
     in.deleted = true;
-    rc = inbox_put(t, &in);
+    bool there = in.exists;
+    rc = there ? inbox_put_back(t, &in) : inbox_make(t, &in);
+    if (rc == BELAY_OK && there)
+        rc = inbox_put_front(t, &in);
     return rc ? rc : txn_wake(t, in.topic); /* who waits learns of it */
 }
 
@@ -245,7 +252,7 @@ static belay_rc purge_hits(struct txn *t, struct purging *p, struct inbox *in,
          p->removed++)
         rc = txn_rank_remove(t, hits->hit[p->removed].index, hits->hit[p->removed].rank,
                              hits->hit[p->removed].member);
-    return rc ? rc : inbox_put(t, in);
+    return rc ? rc : inbox_put_front(t, in);
 }
 
 static belay_rc purge_body(struct txn *t, void *arg)

@@ -176,11 +176,15 @@ static bool is_of(const struct row *beside, int64_t seq)
     return beside->type != &row_batch_name || row_i64(beside, BATCH_NAME_SEQ, 0) == seq;
 }
 
+/* Sequences have no gaps: when as many are gone as the highest of them says, all up to that one
+ * are. */
 static void count_out(struct inbox *in, int64_t seq)
 {
-    in->batches -= in->batches > 0;
-    if (in->batches == 0)
-        in->first_seq = in->last_seq + 1;
+    in->gone++;
+    if (seq > in->last_gone)
+        in->last_gone = seq;
+    if (in->gone == in->last_gone)
+        in->first_seq = in->last_gone + 1;
     else if (seq == in->first_seq)
         in->first_seq = seq + 1;
 }

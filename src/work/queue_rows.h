@@ -1,6 +1,6 @@
 /* queue_rows.h - the rows and indexes of an inbox, for the files of the queue.
  *
- *   queue_enqueue.c  the inbox's own row
+ *   queue_inbox.c    the inbox's own rows
  *   queue_rows.c     batches: where they stand, removing them, what is in them
  *   claim_text.c     their payloads
  *   queue_hold.c     granting
@@ -30,21 +30,27 @@ struct inbox {
     struct bytes ready, due; /* its indexes */
     struct bytes topic;      /* what is posted when it changes */
 
-    /* Its row, if it exists. */
-    bool exists, deleted;
-    int64_t first_seq, last_seq, batches, changes;
+    bool exists, deleted;                        /* by whichever row was read */
+    int64_t last_seq;                            /* of its back */
+    int64_t first_seq, gone, last_gone, changes; /* of its front */
 };
 
 /* The names alone, in the arena; false: no memory. */
 MUST_USE bool inbox_names(struct inbox *out, struct bytes session,
                           struct belay_arena *a);
-/* Its row, guarded. */
-MUST_USE belay_rc inbox_get(struct txn *t, struct inbox *in);
-/* Both. */
+/* Its back, its front, or both in one round trip; guarded. */
+MUST_USE belay_rc inbox_get_back(struct txn *t, struct inbox *in);
+MUST_USE belay_rc inbox_get_front(struct txn *t, struct inbox *in);
+MUST_USE belay_rc inbox_get_both(struct txn *t, struct inbox *in);
+/* The names and the front: all that whoever lets nothing in has to do with. */
 MUST_USE belay_rc inbox_open(struct txn *t, struct inbox *out, struct bytes session);
-/* Writes what was changed, and counts the change (Q1).  Whoever changes what is in its indexes does
- * that, too: a claim that knows the row relies on it (scan.cover in read.h). */
-MUST_USE belay_rc inbox_put(struct txn *t, struct inbox *in);
+/* Makes both rows of one that does not exist, as it is here. */
+MUST_USE belay_rc inbox_make(struct txn *t, struct inbox *in);
+/* Writes what was changed, and the front counts the change (Q1).  Whoever changes what is in its
+ * indexes puts the front, too: a claim that knows it relies on that (scan.cover in read.h).  Only
+ * what enters `ready` behind everything else does not, and puts the back. */
+MUST_USE belay_rc inbox_put_back(struct txn *t, const struct inbox *in);
+MUST_USE belay_rc inbox_put_front(struct txn *t, struct inbox *in);
 /* wrong_state, reason deleted. */
 belay_rc inbox_gone(struct txn *t, const struct inbox *in);
 
@@ -84,7 +90,7 @@ MUST_USE belay_rc batch_fetch_all(struct txn *t, const struct row *const *rows,
                                   size_t n);
 /* The same for later bodies (txn_foresee). */
 MUST_USE belay_rc batch_foresee(struct txn *t, const struct row *const *rows, size_t n);
-/* Deletes the rows of a batch and counts it out of the inbox, which the caller puts.  If it
+/* Deletes the rows of a batch and counts it out of the inbox, whose front the caller puts.  If it
  * is the wake of a process's event, that is settled so. */
 MUST_USE belay_rc batch_delete(struct txn *t, struct inbox *in, const struct row *row,
                                enum belay_wake_state wake);
@@ -137,7 +143,7 @@ struct queue_grant {
 };
 
 /* Grants all of them as one claim, or none: `out_of_range` when one has had its last
- * fence, `corrupt` when one cannot be read.  The caller puts the inbox. */
+ * fence, `corrupt` when one cannot be read.  The caller puts the front of the inbox. */
 MUST_USE belay_rc queue_grant(struct txn *t, const struct queue_grant *g,
                               const struct belay_claim **out);
 

@@ -233,7 +233,8 @@ static belay_rc format_body(struct txn *t, void *arg)
 static void formats_of_the_future(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
-    struct format f = { 2, 2, 2 };
+    const int64_t now = SCHEMA_FORMAT, next = now + 1;
+    struct format f = { next, next, next };
     struct store *old = NULL;
     struct space *sp = NULL;
     int64_t n = 7;
@@ -246,10 +247,10 @@ static void formats_of_the_future(struct tap *t)
     CHECK_RC(&h, store_space(old, bytes_str("default"), &sp, &h.err),
              BELAY_UNSUPPORTED_FORMAT);
     TAP_EQ(t, h.err.expected, SCHEMA_FORMAT);
-    TAP_EQ(t, h.err.actual, 2);
+    TAP_EQ(t, h.err.actual, next);
     TAP_OK(t, sp == NULL);
 
-    f = (struct format){ 3, 1, 2 }; /* may be read, not written */
+    f = (struct format){ next + 1, now, next }; /* may be read, not written */
     CHECK_RC(&h, harness_run(&h, format_body, &f), BELAY_OK);
     CHECK_RC(&h, store_space(old, bytes_str("default"), &sp, &h.err), BELAY_OK);
     TAP_EQ(t, n_in(&h, sp), 1);
@@ -257,14 +258,34 @@ static void formats_of_the_future(struct tap *t)
     CHECK_RC(&h, txn_run(sp, set_body, &n, NULL, &h.arena, &h.err),
              BELAY_UNSUPPORTED_FORMAT);
     TAP_EQ(t, h.err.expected, SCHEMA_FORMAT);
-    TAP_EQ(t, h.err.actual, 3);
+    TAP_EQ(t, h.err.actual, next + 1);
     TAP_EQ(t, n_in(&h, sp), 1);
 
-    f = (struct format){ 3, 1, 1 }; /* both */
+    f = (struct format){ next + 1, now, now }; /* both */
     CHECK_RC(&h, harness_run(&h, format_body, &f), BELAY_OK);
     set_in(&h, sp, 8);
     TAP_EQ(t, n_in(&h, h.space), 8);
     store_close(old);
+}
+
+static void formats_of_the_past(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct format f = { SCHEMA_OLDEST - 1, 1, 1 };
+    struct store *new = NULL;
+    struct space *sp = NULL;
+    if (!harness_open(&h, t, 0))
+        return;
+
+    set_in(&h, h.space, 1);
+    CHECK_RC(&h, harness_run(&h, format_body, &f), BELAY_OK);
+    CHECK_RC(&h, store_open(&new, h.driver, &h.options, NULL), BELAY_OK);
+    CHECK_RC(&h, store_space(new, bytes_str("default"), &sp, &h.err),
+             BELAY_UNSUPPORTED_FORMAT);
+    TAP_EQ(t, h.err.expected, SCHEMA_FORMAT);
+    TAP_EQ(t, h.err.actual, SCHEMA_OLDEST - 1);
+    TAP_OK(t, sp == NULL);
+    store_close(new);
 }
 
 static void two_stores_on_one_driver(struct tap *t)
@@ -308,6 +329,8 @@ static const struct tap_case cases[] = {
       registered_before_it_holds_anything },
     { "spaces: a format of the future is refused with both numbers",
       formats_of_the_future },
+    { "spaces: a format that is too old is refused with both numbers",
+      formats_of_the_past },
     { "spaces: two stores on one driver see each other's commits",
       two_stores_on_one_driver },
     { "spaces: minted ids go up", minted_ids_differ },

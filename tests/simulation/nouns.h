@@ -66,8 +66,9 @@ struct nbatch {
 
 struct ninbox {
     uint64_t session;
-    int64_t ver, first_seq, last_seq, batches, changes;
-    bool closed;
+    int64_t ver, front_ver; /* of its back and its front */
+    int64_t first_seq, last_seq, batches, changes;
+    bool closed, front_closed;
 };
 
 enum nref { N_MANIFEST, N_TOOL, N_PLUGIN, N_EXECUTION, N_FRAME, N_REFS };

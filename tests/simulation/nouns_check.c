@@ -51,6 +51,8 @@ static const char *inbox_fault_of(const struct nstate *st, const struct ninbox *
 {
     int64_t n = 0;
 
+    if (in->ver == 0 || in->front_ver == 0 || in->closed != in->front_closed)
+        return "Q1: the front and the back of an inbox are not of one";
     for (size_t i = 0; i < st->n_batches; i++) {
         const struct nbatch *b = &st->batch[i];
         if (b->session != in->session)

@@ -357,16 +357,26 @@ const char *call_changes(struct nouns *w, struct ncall *c, int64_t now_ms)
     return c->kind == N_COMMIT ? commit_change(w, c) : NULL;
 }
 
-/* Who changes which batches an inbox has, or who holds them, counts that (Q1). */
-static const char *counted(const struct nouns *w, uint64_t session)
+/* Who changes which batches an inbox has, or who holds them, counts that: at the back what enters,
+ * at the front everything else and what enters and waits (Q1).  A producer that is in nobody's way
+ * leaves the front alone. */
+static const char *counted(const struct nouns *w, uint64_t session, enum nchange change,
+                           const struct nbatch *b)
 {
     const struct ninbox *o = inbox_at(w->old, session), *n = inbox_at(w->cur, session);
 
     if (n && n->closed)
         return NULL;
-    return n && (!o || (n->changes > o->changes && n->ver != o->ver))
-               ? NULL
-               : "Q1: a change that the inbox does not count";
+    if (!n)
+        return "Q1: a change without an inbox";
+    if (!o)
+        return NULL;
+    bool back = n->last_seq > o->last_seq && n->ver != o->ver;
+    bool front = n->changes > o->changes && n->front_ver != o->front_ver;
+    if (change == ADDED && (!back || front != (b->due_ms >= 0)))
+        return "Q1: a batch enters and the inbox does not count it";
+    return front || change == ADDED ? NULL
+                                    : "Q1: a change that the inbox does not count";
 }
 
 bool inbox_changes(struct nouns *w, struct ncall *c, int64_t now_ms)
@@ -392,7 +402,7 @@ bool inbox_changes(struct nouns *w, struct ncall *c, int64_t now_ms)
         changed = true;
         fault = one_change(w, c, change, o, n, now_ms);
         if (!fault && change != PROMOTED && change != RENEWED)
-            fault = counted(w, (o ? o : n)->session);
+            fault = counted(w, (o ? o : n)->session, change, o ? o : n);
     }
     noun_complain(w, fault);
     return changed;

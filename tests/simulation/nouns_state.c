@@ -95,23 +95,46 @@ static void read_source(struct reading *g, const struct row *r)
         b->sources += column(r, BATCH_SOURCE_NAME) == b->source ? 1 : 100;
 }
 
-static void read_inbox(struct reading *g, const struct row *r)
+/* The two rows of an inbox come in any order; NULL: there are too many. */
+static struct ninbox *own_inbox(struct reading *g, uint64_t session)
 {
     struct nstate *st = g->st;
+    struct ninbox *in = (struct ninbox *)inbox_at(st, session);
 
+    if (in)
+        return in;
     if (st->n_inboxes == N_SESSIONS) {
         st->fault = "model: too many inboxes";
-        return;
+        return NULL;
     }
-    st->inbox[st->n_inboxes++] = (struct ninbox){
-        .session = column(r, INBOX_SESSION),
-        .ver = r->ver,
-        .first_seq = row_i64(r, INBOX_FIRST_SEQ, 1),
-        .last_seq = row_i64(r, INBOX_LAST_SEQ, 0),
-        .batches = row_i64(r, INBOX_BATCHES, 0),
-        .changes = row_i64(r, INBOX_CHANGES, 0),
-        .closed = column(r, INBOX_STATE) != 0,
-    };
+    in = &st->inbox[st->n_inboxes++];
+    *in = (struct ninbox){ .session = session };
+    return in;
+}
+
+static void read_inbox(struct reading *g, const struct row *r)
+{
+    struct ninbox *in = own_inbox(g, column(r, INBOX_SESSION));
+
+    if (!in)
+        return;
+    in->ver = r->ver;
+    in->last_seq = row_i64(r, INBOX_LAST_SEQ, 0);
+    in->batches += in->last_seq;
+    in->closed = column(r, INBOX_STATE) != 0;
+}
+
+static void read_inbox_front(struct reading *g, const struct row *r)
+{
+    struct ninbox *in = own_inbox(g, column(r, INBOX_FRONT_SESSION));
+
+    if (!in)
+        return;
+    in->front_ver = r->ver;
+    in->first_seq = row_i64(r, INBOX_FRONT_FIRST_SEQ, 1);
+    in->batches -= row_i64(r, INBOX_FRONT_GONE, 0);
+    in->changes = row_i64(r, INBOX_FRONT_CHANGES, 0);
+    in->front_closed = column(r, INBOX_FRONT_STATE) != 0;
 }
 
 /* Things of a session come before and after its row. */
@@ -233,6 +256,7 @@ static const struct {
     { &row_batch_payload, read_payload },
     { &row_batch_source, read_source },
     { &row_inbox, read_inbox },
+    { &row_inbox_front, read_inbox_front },
     { &row_session, read_session },
     { &row_session_frames, read_frames },
     { &row_node, read_node },

@@ -1999,10 +1999,61 @@ static void more_round_trips(struct work *w)
     work_expect_trips(w, 2, 1);
 }
 
+/* Another program claims and completes what this one puts there. */
+static const char *elsewhere(struct work *w, struct space *there, size_t max)
+{
+    struct space *here = w->space;
+
+    w->space = there;
+    const struct belay_claim *c = take(w, "s", "b", max);
+    if (c)
+        WORK_RC(w, complete(w, c), BELAY_OK);
+    w->space = here;
+    return c ? seqs(c) : "-";
+}
+
+/* Q1: who puts something into an inbox meets nobody who takes something out of it; and he who
+ * knows the inbox so far sees what has entered since. */
+static void producers_are_alone(struct work *w)
+{
+    static const char *const firsts[] = { "1", "2", "3", "4" };
+    bool far = w->driver->caps & DRIVER_FAR;
+
+    if (!work_is_traced(w))
+        return;
+    struct store *store = work_store(w);
+    struct space *there = work_space(w, store, "default");
+    for (size_t i = 0; i < COUNT_OF(firsts); i++) {
+        (void)put(w, "s", "eJn");
+        if (i > 1) /* the namespace, a commit slot, the inbox */
+            work_expect_trips(w, far ? 0 : 1, 1);
+        TAP_STR(w->t, elsewhere(w, there, 1), firsts[i]);
+        trace_reset(w->driver);
+    }
+    for (unsigned i = 0; i < 3; i++)
+        (void)put(w, "s", "eJn");
+    TAP_STR(w->t, elsewhere(w, there, 1), "5");
+    TAP_STR(w->t, elsewhere(w, there, 1), "6");
+    (void)put(w, "s", "eJn");
+    TAP_STR(w->t, elsewhere(w, there, 8), "7,8");
+    (void)put(w, "s", "eJn");
+    (void)put(w, "s", "eJn");
+    (void)put_at(w, "s", "eJn", now_ms(w) + 1000);
+    TAP_STR(w->t, elsewhere(w, there, 1), "9");
+    pass_ms(w, 2000);
+    (void)put(w, "s", "eJn");
+    TAP_STR(w->t, elsewhere(w, there, 8), "10,11,12");
+    TAP_STR(w->t, elsewhere(w, there, 1), "-");
+    (void)put(w, "s", "eJn");
+    TAP_STR(w->t, elsewhere(w, there, 1), "13");
+    store_close(store);
+}
+
 static void test_round_trips(struct tap *t)
 {
     work_everywhere(t, round_trips);
     work_everywhere(t, more_round_trips);
+    work_everywhere(t, producers_are_alone);
 }
 
 /* A commit that meets a conflict, or whose reply is lost. */

@@ -384,7 +384,8 @@ static size_t traces(struct work *w, const char *id)
          line = strtok_r(NULL, "\n", &save)) {
         bool tombstone =
             strncmp(line, "row session ver=", 16) == 0 && strstr(line, "\"deleted\"");
-        bool inbox = strncmp(line, "row inbox ver=", 14) == 0;
+        bool inbox = strncmp(line, "row inbox ver=", 14) == 0 ||
+                     strncmp(line, "row inbox_front ver=", 20) == 0;
         if (!tombstone && !inbox && (strstr(line, quoted) || strstr(line, family))) {
             n++;
             if (n < 5)

@@ -2,19 +2,18 @@
  *
  * A process that waits says so in a row of belay_waiter, before it looks at the store; a
  * process that has committed something sends a NOTIFY only if such a row of somebody
- * else is there.  Both are done by one thread, so that many wake-ups make one message.
+ * else is there.  Both are done by one thread, so that many wake-ups make one message;
+ * what others send is heard by it, or by one of those who wait (ear.h).
  * Nothing runs, and nothing is connected, while nobody waits and nothing is posted.
  * Wake-ups are hints: what gets lost here is found by the waiters' safety timer. */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/thread.h"
 #include "store/drivers/postgres/impl.h"
+#include "store/ear.h"
 #include "store/wake.h"
 
 #define BUCKETS 256
@@ -36,7 +35,8 @@ struct beginner {
 struct pg_listener {
     struct pg_store *s;
     pthread_t thread;
-    int bell; /* eventfd */
+    struct ear ear;
+    struct wake_line line;
     char process[33];
     char channel[64];
 
@@ -62,15 +62,6 @@ static int64_t mono_us(void)
     return clock.mono_us(clock.arg);
 }
 
-static void ring(struct pg_listener *l)
-{
-    uint64_t one = 1;
-
-    /* A bell that is full has been rung. */
-    if (write(l->bell, &one, sizeof(one)) < 0)
-        return;
-}
-
 /* --- the other threads --- */
 
 void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
@@ -89,7 +80,7 @@ void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
     /* Who was told of one will see the others, too: it looks before it sleeps, and sleeps no
      * longer than until it may ask. */
     if (before == 0)
-        ring(l);
+        ear_ring(&l->ear);
 }
 
 /* What a message says: the buckets, and who says it. */
@@ -132,12 +123,14 @@ bool pg_add_notice(struct pg_store *s, struct pg_pipe *p, const struct plan *pla
 }
 
 /* Somebody begins to wait: nobody may overlook that from here on. */
-static void begin_waiting(void *arg)
+static bool begin_waiting(void *arg, const unsigned *buckets, size_t n)
 {
     struct pg_listener *l = arg;
     struct belay_clock clock = clock_system();
     struct beginner me = { .next = NULL };
 
+    (void)buckets;
+    (void)n;
     pthread_mutex_lock(&l->mutex);
     l->wanted = true;
     bool known = l->registered;
@@ -147,8 +140,8 @@ static void begin_waiting(void *arg)
     }
     pthread_mutex_unlock(&l->mutex);
     if (known)
-        return;
-    ring(l);
+        return true;
+    ear_ring(&l->ear);
     /* One who loses patience is found by the safety timer. */
     bool told = parker_wait(&me.parker, &clock, mono_us() + PATIENCE_US);
     pthread_mutex_lock(&l->mutex);
@@ -160,6 +153,26 @@ static void begin_waiting(void *arg)
     }
     pthread_mutex_unlock(&l->mutex);
     (void)told;
+    return true;
+}
+
+/* The thread reads unless somebody sleeps here, so that nothing is left to be noticed. */
+static bool notice(void *arg, const unsigned *buckets, size_t n)
+{
+    (void)arg;
+    (void)buckets;
+    (void)n;
+    return false;
+}
+
+static void sleep_here(void *arg, const unsigned *buckets, size_t n, struct parker *p,
+                       int64_t us)
+{
+    struct pg_listener *l = arg;
+
+    (void)buckets;
+    (void)n;
+    ear_wait(&l->ear, p, us);
 }
 
 /* With the mutex held. */
@@ -174,6 +187,7 @@ static void tell_beginners(struct pg_listener *l)
 
 static void lose_connection(struct pg_listener *l)
 {
+    ear_set(&l->ear, -1);
     pg_disconnect(l->conn);
     l->conn = NULL;
     l->connect_at_us = mono_us() + RECONNECT_US;
@@ -199,6 +213,7 @@ static bool connect_now(struct pg_listener *l)
         lose_connection(l);
         return false;
     }
+    ear_set(&l->ear, PQsocket(l->conn->pg));
     l->renew_at_us = 0;
     for (unsigned i = 0; i < BUCKETS; i++)
         wake_post_bucket(l->s->d.hub, i, BUCKETS);
@@ -328,14 +343,21 @@ static void hear(struct pg_listener *l)
     }
 }
 
+/* Whoever reads; false: the connection is gone. */
+static bool hear_all(void *arg)
+{
+    struct pg_listener *l = arg;
+
+    if (!PQconsumeInput(l->conn->pg))
+        return false;
+    hear(l);
+    return true;
+}
+
 /* Until the bell rings, somebody calls, or it is time for something. */
 static void sleep_on(struct pg_listener *l)
 {
-    struct pollfd p[2] = { { .fd = l->bell, .events = POLLIN },
-                           { .fd = l->conn ? PQsocket(l->conn->pg) : -1,
-                             .events = POLLIN } };
     int64_t now_us = mono_us(), until_us = INT64_MAX;
-    uint64_t rung;
 
     pthread_mutex_lock(&l->mutex);
     if (l->registered)
@@ -349,15 +371,8 @@ static void sleep_on(struct pg_listener *l)
         until_us = until_us < next_us ? until_us : next_us;
     }
     int64_t ms = until_us == INT64_MAX ? -1 : (until_us - now_us + 999) / 1000;
-    (void)poll(p, 2, ms < -1 ? 0 : ms > 60000 ? 60000 : (int)ms);
-    if ((p[0].revents & POLLIN) && read(l->bell, &rung, sizeof(rung)) < 0)
-        return;
-    if (l->conn && p[1].revents) {
-        if (PQconsumeInput(l->conn->pg))
-            hear(l);
-        else
-            lose_connection(l);
-    }
+    if (!ear_sleep(&l->ear, ms < -1 ? 0 : ms > 60000 ? 60000 : (int)ms))
+        lose_connection(l);
 }
 
 /* A process that commits and ends at once wakes others, too. */
@@ -413,17 +428,23 @@ belay_rc pg_listener_open(struct pg_store *s, struct belay_error *err)
     l->s = s;
     (void)pthread_mutex_init(&l->mutex, NULL);
     belay_rc rc = name_listener(l, err);
-    l->bell = rc ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (rc == BELAY_OK && (l->bell < 0 || !thread_start(&l->thread, listen_thread, l)))
+    if (rc == BELAY_OK)
+        rc = ear_open(&l->ear, hear_all, l, err);
+    if (rc == BELAY_OK && !thread_start(&l->thread, listen_thread, l)) {
         rc = err_set(err, BELAY_UNAVAILABLE, "postgres: no thread for wake-ups");
+        ear_close(&l->ear);
+    }
     if (rc) {
-        if (l->bell >= 0)
-            (void)close(l->bell);
         free(l);
         return rc;
     }
     s->listener = l;
-    wake_hub_on_listen(s->d.hub, begin_waiting, l);
+    l->line = (struct wake_line){ .n_buckets = BUCKETS,
+                                  .arg = l,
+                                  .listen = begin_waiting,
+                                  .notice = notice,
+                                  .sleep = sleep_here };
+    wake_hub_set_line(s->d.hub, &l->line);
     return BELAY_OK;
 }
 
@@ -433,14 +454,14 @@ void pg_listener_close(struct pg_store *s)
 
     if (!l)
         return;
-    wake_hub_on_listen(s->d.hub, NULL, NULL);
+    wake_hub_set_line(s->d.hub, NULL);
     pthread_mutex_lock(&l->mutex);
     l->stop = true;
     pthread_mutex_unlock(&l->mutex);
-    ring(l);
+    ear_ring(&l->ear);
     (void)pthread_join(l->thread, NULL);
     pg_disconnect(l->conn);
-    (void)close(l->bell);
+    ear_close(&l->ear);
     (void)pthread_mutex_destroy(&l->mutex);
     free(l);
     s->listener = NULL;

@@ -2,7 +2,7 @@
  *
  * A commit publishes what it has changed (belay3_commit).  What is to be told without one
  * is published on the caller's own thread, along with what else goes out on the
- * connection.  One thread of the process hears what others publish, on a
+ * connection.  One thread of the process, or one of those who wait (ear.h), hears what others publish, on a
  * connection of its own, from the first time that somebody waits; when nobody has waited
  * for a while and others keep talking, it hangs up.  Wake-ups are hints: what gets lost
  * here is found by the waiters' safety timer.
@@ -10,15 +10,13 @@
  *   channel   <prefix>:wake:<database>, for all namespaces
  *   message   <process> <group of topics> <group of topics> ...
  */
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/thread.h"
 #include "store/drivers/valkey/net.h"
+#include "store/ear.h"
 #include "store/wake.h"
 
 #define BUCKETS VK_TAGS
@@ -38,7 +36,8 @@ struct beginner {
 struct vk_listener {
     struct vk_store *s;
     pthread_t thread;
-    int bell; /* eventfd */
+    struct ear ear;
+    struct wake_line line;
     char process[PROCESS_LEN + 1];
     char channel[96];
 
@@ -53,16 +52,13 @@ struct vk_listener {
     /* the thread's own */
     struct vk_conn *conn;
     int64_t connect_at_us;
+
+    /* whoever reads; a message may come in parts, to two of them, and the connection's reader
+     * remembers where it belongs */
+    struct belay_arena arena;
+    struct vk_reply message;
+    struct vk_sink sink;
 };
-
-static void ring(struct vk_listener *l)
-{
-    uint64_t one = 1;
-
-    /* A bell that is full has been rung. */
-    if (write(l->bell, &one, sizeof(one)) < 0)
-        return;
-}
 
 /* --- the other threads --- */
 
@@ -116,12 +112,14 @@ void vk_notify(struct driver *d, struct bytes ns, struct bytes topic)
 }
 
 /* Somebody begins to wait: nothing may be overlooked from here on. */
-static void begin_waiting(void *arg)
+static bool begin_waiting(void *arg, const unsigned *buckets, size_t n)
 {
     struct vk_listener *l = arg;
     struct belay_clock clock = clock_system();
     struct beginner me = { .next = NULL };
 
+    (void)buckets;
+    (void)n;
     pthread_mutex_lock(&l->mutex);
     l->wanted = !l->deaf;
     l->waited_us = vk_now_us();
@@ -132,8 +130,8 @@ static void begin_waiting(void *arg)
     }
     pthread_mutex_unlock(&l->mutex);
     if (heard)
-        return;
-    ring(l);
+        return true;
+    ear_ring(&l->ear);
     /* One who loses patience is found by the safety timer. */
     bool told = parker_wait(&me.parker, &clock, vk_now_us() + PATIENCE_US);
     pthread_mutex_lock(&l->mutex);
@@ -145,6 +143,26 @@ static void begin_waiting(void *arg)
     }
     pthread_mutex_unlock(&l->mutex);
     (void)told;
+    return true;
+}
+
+/* The thread reads unless somebody sleeps here, so that nothing is left to be noticed. */
+static bool notice(void *arg, const unsigned *buckets, size_t n)
+{
+    (void)arg;
+    (void)buckets;
+    (void)n;
+    return false;
+}
+
+static void sleep_here(void *arg, const unsigned *buckets, size_t n, struct parker *p,
+                       int64_t us)
+{
+    struct vk_listener *l = arg;
+
+    (void)buckets;
+    (void)n;
+    ear_wait(&l->ear, p, us);
 }
 
 /* --- the thread --- */
@@ -157,10 +175,23 @@ static void tell_beginners(struct vk_listener *l)
     l->beginners = NULL;
 }
 
-static void lose_connection(struct vk_listener *l)
+static void expect_message(struct vk_listener *l)
 {
+    arena_reset(&l->arena);
+    l->message = (struct vk_reply){ .kind = VK_NIL };
+    l->sink = (struct vk_sink){ .arena = &l->arena, .reply = &l->message };
+}
+
+static void hang_up(struct vk_listener *l)
+{
+    ear_set(&l->ear, -1);
     vk_conn_close(l->conn);
     l->conn = NULL;
+}
+
+static void lose_connection(struct vk_listener *l)
+{
+    hang_up(l);
     l->connect_at_us = vk_now_us() + RECONNECT_US;
     pthread_mutex_lock(&l->mutex);
     l->hears = false;
@@ -216,10 +247,13 @@ static void keep_hearing(struct vk_listener *l)
     if (!wanted || l->conn || vk_now_us() < l->connect_at_us)
         return;
     belay_rc rc = subscribe(l, vk_now_us() + CONNECT_US);
-    if (rc)
+    if (rc) {
         lose_connection(l);
-    else
+    } else {
+        expect_message(l);
+        ear_set(&l->ear, l->conn->fd);
         wake_all(l); /* before those come who have missed nothing */
+    }
     pthread_mutex_lock(&l->mutex);
     l->hears = rc == BELAY_OK;
     l->deaf = rc == BELAY_DENIED;
@@ -261,36 +295,29 @@ static void hang_up_idle(struct vk_listener *l)
     pthread_mutex_unlock(&l->mutex);
     if (!idle)
         return;
-    vk_conn_close(l->conn);
-    l->conn = NULL;
+    hang_up(l);
     l->connect_at_us = 0;
 }
 
-static void hear_all(struct vk_listener *l)
+/* Whoever reads; false: the connection is gone. */
+static bool hear_all(void *arg)
 {
-    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    struct vk_listener *l = arg;
     belay_rc rc = BELAY_OK;
 
     while (rc == BELAY_OK) {
-        struct vk_reply message = { .kind = VK_NIL };
-        struct vk_sink sink = { .arena = &arena, .reply = &message };
-        rc = vk_conn_take(l->conn, &sink, 0, NULL);
-        if (rc == BELAY_OK)
-            hear(l, &message);
-        arena_reset(&arena);
+        rc = vk_conn_take(l->conn, &l->sink, 0, NULL);
+        if (rc == BELAY_OK) {
+            hear(l, &l->message);
+            expect_message(l);
+        }
     }
-    if (rc != BELAY_TIMEOUT)
-        lose_connection(l);
-    else
-        hang_up_idle(l);
+    return rc == BELAY_TIMEOUT;
 }
 
 /* Until the bell rings, somebody calls, or it is time to connect again. */
 static void sleep_on(struct vk_listener *l)
 {
-    struct pollfd p[2] = { { .fd = l->bell, .events = POLLIN },
-                           { .fd = l->conn ? l->conn->fd : -1, .events = POLLIN } };
-    uint64_t rung;
     int ms = -1;
 
     pthread_mutex_lock(&l->mutex);
@@ -300,11 +327,10 @@ static void sleep_on(struct vk_listener *l)
         int64_t left_us = l->connect_at_us - vk_now_us();
         ms = left_us > 0 ? (int)(left_us / 1000) + 1 : 0;
     }
-    (void)poll(p, 2, ms);
-    if ((p[0].revents & POLLIN) && read(l->bell, &rung, sizeof(rung)) < 0)
-        return;
-    if (l->conn && p[1].revents)
-        hear_all(l);
+    if (!ear_sleep(&l->ear, ms))
+        lose_connection(l);
+    else if (l->conn)
+        hang_up_idle(l);
 }
 
 static void *listen_thread(void *arg)
@@ -346,18 +372,24 @@ belay_rc vk_listener_open(struct vk_store *s, struct belay_error *err)
     l->s = s;
     (void)pthread_mutex_init(&l->mutex, NULL);
     belay_rc rc = name_listener(l, err);
-    l->bell = rc ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (rc == BELAY_OK && (l->bell < 0 || !thread_start(&l->thread, listen_thread, l)))
+    if (rc == BELAY_OK)
+        rc = ear_open(&l->ear, hear_all, l, err);
+    if (rc == BELAY_OK && !thread_start(&l->thread, listen_thread, l)) {
         rc = err_set(err, BELAY_UNAVAILABLE, "valkey: no thread for wake-ups");
+        ear_close(&l->ear);
+    }
     if (rc) {
-        if (l->bell >= 0)
-            (void)close(l->bell);
         (void)pthread_mutex_destroy(&l->mutex);
         free(l);
         return rc;
     }
     s->listener = l;
-    wake_hub_on_listen(s->d.hub, begin_waiting, l);
+    l->line = (struct wake_line){ .n_buckets = BUCKETS,
+                                  .arg = l,
+                                  .listen = begin_waiting,
+                                  .notice = notice,
+                                  .sleep = sleep_here };
+    wake_hub_set_line(s->d.hub, &l->line);
     return BELAY_OK;
 }
 
@@ -367,14 +399,15 @@ void vk_listener_close(struct vk_store *s)
 
     if (!l)
         return;
-    wake_hub_on_listen(s->d.hub, NULL, NULL);
+    wake_hub_set_line(s->d.hub, NULL);
     pthread_mutex_lock(&l->mutex);
     l->stop = true;
     pthread_mutex_unlock(&l->mutex);
-    ring(l);
+    ear_ring(&l->ear);
     (void)pthread_join(l->thread, NULL);
     vk_conn_close(l->conn);
-    (void)close(l->bell);
+    ear_close(&l->ear);
+    arena_release(&l->arena);
     (void)pthread_mutex_destroy(&l->mutex);
     free(l);
     s->listener = NULL;
