@@ -39,10 +39,16 @@ struct scan {
 
     /* For txn_load; drivers do not look at them. */
     const struct row_want
-        *cover;   /* every plan that changes the index changes this row, too,
+        *cover; /* every plan that changes the index changes this row, too,
                                      which the body reads before or along: as long as the
                                      row stands, the index does; NULL: nobody sees to that */
-    size_t ahead; /* with a cover: so many more may be read along, for later bodies */
+    bool again; /* later bodies of this program will ask the same, with max_rank as it
+                   is or higher: where the driver guards scans, it may be answered from what
+                   was read before, and the commit sees to it that this still stands.  Not
+                   descending, without a cursor */
+    size_t
+        ahead; /* with a cover, or with `again`: so many more may be read along, for later
+                     bodies */
 };
 
 struct hit {
