@@ -44,7 +44,7 @@ struct scan_guard {
     bool
         unheld; /* and no other attempt may hold any of them; a driver may take any hold in
                     these indexes for one */
-    const struct ranked *found;
+    const struct ranked *found; /* as a scan gives them: merged, in order */
     size_t n;
 };
 

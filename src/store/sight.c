@@ -30,10 +30,10 @@ struct sight {
     size_t first, n; /* hits before `first` are gone */
     int64_t to;
 
-    bool busy;      /* a body has recalled it (S4) */
-    bool contended; /* and another one has asked since */
-    unsigned distrust, level;
-    struct belay_arena own; /* of the names */
+    unsigned users; /* bodies that pick of it just now (S4) */
+    bool is_being_read;
+    unsigned distrust, level; /* S3 */
+    struct belay_arena own;   /* of the names */
 };
 
 static void forget(struct sight *e)
@@ -215,23 +215,6 @@ static bool answer(const struct sight *e, const struct scan *scan,
     return hit != NULL;
 }
 
-bool sight_recall(struct sights *s, const struct scan *scan, uint64_t era,
-                  struct belay_arena *a, struct hits *out)
-{
-    bool answered = false;
-
-    pthread_mutex_lock(&s->mutex);
-    struct sight *e = find(s, scan);
-    if (e && e->busy) {
-        e->contended = true;                        /* S4 */
-    } else if (e && e->is_known && e->era == era) { /* S1 */
-        answered = answer(e, scan, a, out);
-        e->busy = answered && e->pick;
-    }
-    pthread_mutex_unlock(&s->mutex);
-    return answered;
-}
-
 /* S3 */
 static void distrust(struct sight *e)
 {
@@ -239,7 +222,50 @@ static void distrust(struct sight *e)
     if (e->level > SIGHT_DISTRUST_MAX)
         e->level = SIGHT_DISTRUST_MAX;
     e->distrust = e->level;
+    e->is_being_read = false;
     forget(e);
+}
+
+/* Another body picks of it (S4); whether it is the only one. */
+static bool join(struct sight *e)
+{
+    if (!e->pick)
+        return true;
+    if (e->users++ == 0)
+        return true;
+    distrust(e);
+    return false;
+}
+
+bool sight_recall(struct sights *s, const struct scan *scan, uint64_t era,
+                  struct belay_arena *a, struct hits *out)
+{
+    bool answered = false;
+
+    pthread_mutex_lock(&s->mutex);
+    struct sight *e = find(s, scan);
+    if (e && e->is_known && e->era == era && e->users == 0) { /* S1 */
+        answered = answer(e, scan, a, out);
+        if (answered)
+            (void)join(e);
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return answered;
+}
+
+bool sight_ask(struct sights *s, const struct scan *scan)
+{
+    bool worth = false;
+
+    pthread_mutex_lock(&s->mutex);
+    struct sight *e = need(s, scan);
+    if (e && join(e)) {
+        worth = e->distrust == 0 && !e->is_being_read;
+        e->distrust -= e->distrust > 0;
+        e->is_being_read |= worth;
+    }
+    pthread_mutex_unlock(&s->mutex);
+    return worth;
 }
 
 void sight_end(struct sights *s, const struct scan *scan, enum sight_end how)
@@ -247,26 +273,17 @@ void sight_end(struct sights *s, const struct scan *scan, enum sight_end how)
     pthread_mutex_lock(&s->mutex);
     struct sight *e = find(s, scan);
     if (e) {
-        if (how == SIGHT_FALSE || e->contended)
+        if (how == SIGHT_FALSE)
             distrust(e);
         else if (how == SIGHT_GONE)
             forget(e);
         else if (how == SIGHT_STOOD)
             e->level /= 2;
-        e->busy = e->contended = false;
+        else if (how == SIGHT_ASKED)
+            e->is_being_read = false;
+        e->users -= e->users > 0; /* it may have made room in between */
     }
     pthread_mutex_unlock(&s->mutex);
-}
-
-bool sight_is_worth(struct sights *s, const struct scan *scan)
-{
-    pthread_mutex_lock(&s->mutex);
-    struct sight *e = find(s, scan);
-    bool worth = !e || (!e->busy && e->distrust == 0);
-    if (e && e->distrust > 0)
-        e->distrust--;
-    pthread_mutex_unlock(&s->mutex);
-    return worth;
 }
 
 /* --- keeping --- */
@@ -324,7 +341,7 @@ void sight_put(struct sights *s, const struct scan *scan, uint64_t era,
 {
     pthread_mutex_lock(&s->mutex);
     struct sight *e = need(s, scan);
-    if (e && !e->busy && e->distrust == 0) {
+    if (e && e->distrust == 0) {
         keep(e, found, most);
         e->era = era;
     }

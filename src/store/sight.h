@@ -12,8 +12,8 @@
  *       where its outcome is not known, nothing is kept.
  *   S3  What was recalled in vain goes, and is not read ahead again for a while, each time for a
  *       longer one (as R3): many who compete for the same members do better by holding them.
- *   S4  What is picked is recalled by one body at a time; when others ask meanwhile, that is a
- *       competition, too.
+ *   S4  What is picked is recalled, or read ahead, only by a body that is the only one to pick
+ *       there; when there are several in this program, that is a competition, too.
  *
  * Bounded: the one that was not used for the longest time makes room.  Memory that cannot be had
  * is no error.
@@ -45,22 +45,22 @@ void sights_init(struct sights *s);
 void sights_release(struct sights *s);
 void sights_clear(struct sights *s);
 
-/* What the scan will most likely find, in the arena; false: it must be asked.  What is found by
- * a pick is nobody else's until sight_end. */
+/* What the scan will most likely find, in the arena; false: it must be asked. */
 MUST_USE bool sight_recall(struct sights *s, const struct scan *scan, uint64_t era,
                            struct belay_arena *a, struct hits *out);
 
-/* How it ended with what was recalled. */
+/* Before it is asked: whether it is worth the while to read ahead. */
+MUST_USE bool sight_ask(struct sights *s, const struct scan *scan);
+
+/* How it ended with what was recalled, or asked: called once for each. */
 enum sight_end {
     SIGHT_STOOD,  /* the commit has seen it */
     SIGHT_UNUSED, /* it was not looked at, or not by a commit */
     SIGHT_FALSE,  /* the scan finds something else, or a row has changed */
     SIGHT_GONE,   /* likewise, perhaps, for another's sake */
+    SIGHT_ASKED,  /* it was asked */
 };
 void sight_end(struct sights *s, const struct scan *scan, enum sight_end how);
-
-/* Whether it is worth the while to read ahead for a scan that is about to be asked. */
-MUST_USE bool sight_is_worth(struct sights *s, const struct scan *scan);
 
 /* Keeps what the scan finds from its first rank to the highest: all of it, or the first `most`
  * members. */

@@ -187,7 +187,7 @@ static void run_once(struct driver_job *job)
     t->n_ops = 0;
     t->pages = NULL;
     t->foreseen = NULL;
-    t->sights = t->seen = NULL;
+    t->sights = t->asked = t->seen = NULL;
     t->topics = NULL;
     t->bytes = 0;
 
@@ -202,6 +202,7 @@ static void run_once(struct driver_job *job)
     current = NULL;
     t->verdict = conclude(t, answer);
     txn_end_sights(t, SIGHT_UNUSED);
+    txn_end_asked(t);
     driver_end(t->driver, t->attempt);
 }
 

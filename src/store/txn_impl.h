@@ -159,6 +159,7 @@ struct txn {
     struct recall_page *pages;     /* read, under rows that cover them */
     struct foreseen_row *foreseen; /* read for later bodies */
     struct txn_sight *sights;      /* not asked: the plan guards them */
+    struct txn_sight *asked;       /* asked, although they might have been known */
     struct txn_sight *seen;        /* read for later bodies */
     struct plan_topic *topics;
     size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
@@ -280,6 +281,7 @@ MUST_USE belay_rc txn_guard_sights(struct txn *t, struct plan *plan);
 void txn_learn_sights(struct txn *t, uint64_t era);
 void txn_unlearn_sights(struct txn *t, const struct plan_result *result);
 void txn_end_sights(struct txn *t, enum sight_end how);
+void txn_end_asked(struct txn *t); /* after all that */
 
 /* --- txn_plan.c --- */
 

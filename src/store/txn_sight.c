@@ -107,13 +107,27 @@ void txn_end_sights(struct txn *t, enum sight_end how)
     t->sights = NULL;
 }
 
+void txn_end_asked(struct txn *t)
+{
+    for (const struct txn_sight *x = t->asked; x; x = x->next)
+        sight_end(&t->space->sights, &x->scan, SIGHT_ASKED);
+    t->asked = NULL;
+}
+
 bool txn_may_see_ahead(struct txn *t, const struct scan *scans, size_t n)
 {
     bool worth = are_sights(t, scans, n);
 
-    for (size_t i = 0; i < n && worth; i++)
-        worth = scan_shows_nothing(&scans[i]) ||
-                sight_is_worth(&t->space->sights, &scans[i]);
+    for (size_t i = 0; i < n; i++) {
+        if (scan_shows_nothing(&scans[i]) || !is_sight(t, &scans[i]))
+            continue;
+        struct txn_sight *x = make(t, &scans[i], &(struct hits){ .n = 0 });
+        if (!x)
+            return false;
+        x->next = t->asked;
+        t->asked = x;
+        worth &= sight_ask(&t->space->sights, &scans[i]);
+    }
     return worth;
 }
 

@@ -9,7 +9,7 @@ static const struct topic *const topics[] = {
     &topic_chunks,  &topic_attempts, &topic_round_trips,  &topic_misuse,
     &topic_spaces,  &topic_clock,    &topic_lost_replies, &topic_slots,
     &topic_waiting, &topic_threads,  &topic_thread_feeds, &topic_walks,
-    &topic_loads,   &topic_lanes,    &topic_lane_threads,
+    &topic_loads,   &topic_lanes,    &topic_lane_threads, &topic_seen,
 };
 
 static int usage(void)

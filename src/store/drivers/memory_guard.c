@@ -23,7 +23,8 @@ static bool index_stands(struct memory *m, const struct mem_attempt *a,
         const struct ranked *f = &g->found[i];
         if (!bytes_eq(f->index, index))
             continue;
-        if (!n || n->number != f->rank || !bytes_eq(n->member, f->member))
+        if (!n || n->number != f->rank || f->rank > g->max_rank ||
+            !bytes_eq(n->member, f->member))
             return false;
         if (g->unheld && n->group && n->group != a->group &&
             n->group->until_us > now_us)
