@@ -75,7 +75,8 @@ static void keep(struct lab *l, const struct scan *scan, const char *text, size_
 }
 
 /* What is recalled, in words as above; "?": it must be asked. */
-static void expect(struct lab *l, const struct scan *scan, uint64_t era, const char *want)
+static void expect(struct lab *l, const struct scan *scan, uint64_t era,
+                   const char *want)
 {
     struct hits hits = { .n = 0 };
     char text[64] = "?";
@@ -231,10 +232,11 @@ static void distrust(struct tap *t)
     for (unsigned i = 0; i < 16; i++) {
         keep(&l, &s, "ia1", 4);
         recall(&l, &s, SIGHT_FALSE);
-        ask_in_vain(&l, &s, i == 0   ? 4 * SIGHT_DISTRUST
-                            : i == 1 ? 16 * SIGHT_DISTRUST
-                            : i == 2 ? 64 * SIGHT_DISTRUST
-                                     : SIGHT_DISTRUST_MAX);
+        ask_in_vain(&l, &s,
+                    i == 0   ? 4 * SIGHT_DISTRUST
+                    : i == 1 ? 16 * SIGHT_DISTRUST
+                    : i == 2 ? 64 * SIGHT_DISTRUST
+                             : SIGHT_DISTRUST_MAX);
     }
     lab_close(&l);
 }
@@ -283,7 +285,8 @@ static void lookers(struct tap *t)
     lab_close(&l);
 }
 
-static struct row thing(struct value v[THING_COLUMNS], struct bytes id, struct bytes note)
+static struct row thing(struct value v[THING_COLUMNS], struct bytes id,
+                        struct bytes note)
 {
     for (unsigned i = 0; i < THING_COLUMNS; i++)
         v[i] = row_thing.columns[i].counter ? value_i64(0) : value_null();
