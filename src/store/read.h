@@ -44,7 +44,8 @@ struct scan {
                                      row stands, the index does; NULL: nobody sees to that */
     bool again; /* later bodies of this program will ask the same, with max_rank as it
                    is or higher: where the driver guards scans, it may be answered from what
-                   was read before, and the commit sees to it that this still stands.  Not
+                   was read before, and the commit sees to it that this still stands, also of
+                   rows that are hints.  Not
                    descending, without a cursor */
     size_t
         ahead; /* with a cover, or with `again`: so many more may be read along, for later

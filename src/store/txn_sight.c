@@ -47,13 +47,12 @@ static struct txn_sight *make(struct txn *t, const struct scan *scan,
     return x;
 }
 
-/* The rows that are to be guarded: not asked for, so as those that are recalled. */
+/* Their rows: not asked for, so guarded like those that are recalled, also where what is asked
+ * would be a hint: that is of a moment ago, and this may be of any time. */
 static bool take_rows(struct txn *t, const struct scan *scan, const struct hit *hit)
 {
     for (size_t i = 0; i < scan->n_fetch; i++) {
         struct row_ref ref;
-        if ((scan->hints >> i) & 1)
-            continue;
         if (fetch_ref(&ref, &scan->fetch[i], hit->member, t->arena, &t->err))
             return false;
         struct txn_row *r = txn_find_row(t, &ref);

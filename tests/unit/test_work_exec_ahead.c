@@ -243,6 +243,26 @@ static void moved_case(struct work *w)
     lab_close(&l);
 }
 
+/* Tags decide nothing, and are handed out as they are. */
+static void tags_case(struct work *w)
+{
+    const char *ids[4];
+    struct lab l;
+
+    if (begin(&l, w, ids, COUNT_OF(ids))) {
+        for (unsigned program = 0; program < PROGRAMS; program++) {
+            const struct belay_tag tag = { "by", program == HERE ? "here" : "there" };
+            WORK_RC(w, exec_tag(&l.site[program], ids[1 + program], &tag, 1, &w->err),
+                    BELAY_OK);
+            step(&l);
+            TAP_STR(w->t, l.now.execution_id, ids[1 + program]);
+            if (TAP_EQ(w->t, l.now.n_tags, 1))
+                TAP_STR(w->t, l.now.tags[0].value, tag.value);
+        }
+    }
+    lab_close(&l);
+}
+
 /* A route that somebody else has entered since. */
 static void roster_case(struct work *w)
 {
@@ -334,6 +354,11 @@ static void test_moved(struct tap *t)
     work_everywhere(t, moved_case);
 }
 
+static void test_tags(struct tap *t)
+{
+    work_everywhere(t, tags_case);
+}
+
 static void test_roster(struct tap *t)
 {
     work_everywhere(t, roster_case);
@@ -351,6 +376,7 @@ static const struct tap_case cases[] = {
     { "what was delayed elsewhere and is due by now goes first", test_due },
     { "what was cancelled or claimed elsewhere is not claimed", test_gone },
     { "a priority that was changed elsewhere counts", test_moved },
+    { "tags are those that it has", test_tags },
     { "a route that was entered elsewhere is looked at", test_roster },
     { "those who compete do not do so in vain for long", test_rivals },
 };
