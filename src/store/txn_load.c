@@ -42,13 +42,27 @@ static struct read *load_rank(struct load *l, const struct scan *scan, bool hold
     return q;
 }
 
-/* What later bodies will ask for, in the same round trip.  Nothing of it is held. */
+/* A scan, and what later bodies will ask for, in the same round trip: nothing of that is held.
+ * Where members are all there is to it, it begins with what the scan itself finds. */
 static void load_ahead(struct load *l, const struct scan *scan, struct load_scan *s)
 {
     s->behind = *scan;
     s->behind.max_rank = RANK_MAX;
     s->behind.limit += scan->ahead;
+    if (scan->pick || scan->n_fetch > 0)
+        s->q = load_rank(l, scan, scan->pick);
     s->beyond = load_rank(l, &s->behind, false);
+}
+
+/* Of what was read ahead, too: what the scan finds. */
+static struct hits find_shown(const struct scan *scan, const struct hits *all)
+{
+    struct hits shown = { .hit = all->hit };
+
+    while (shown.n < all->n && shown.n < scan->limit &&
+           all->hit[shown.n].rank <= scan->max_rank)
+        shown.n++;
+    return shown;
 }
 
 static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan,
@@ -60,11 +74,13 @@ static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan
 
     if (rc || scan_shows_nothing(scan) || txn_recall_scan(t, scan, &l->known[i]))
         return rc;
+    if (l->ahead) {
+        load_ahead(l, scan, s);
+        return BELAY_OK;
+    }
     s->wider = txn_widened(t, scan);
     s->wider.limit += txn_ahead(t, scan, &next);
     s->q = load_rank(l, &s->wider, scan->pick);
-    if (l->ahead)
-        load_ahead(l, scan, s);
     if (!next)
         return BELAY_OK;
     s->behind = (struct scan){ .indexes = scan->indexes,
@@ -104,9 +120,10 @@ static belay_rc load_hits(struct txn *t, const struct scan *scan, const struct l
     belay_rc rc = BELAY_OK;
 
     *out = l->known[i];
-    if (s->q && l->ahead) {
-        *out = s->q->rank.out;
-        rc = txn_keep_sight(t, scan, &s->beyond->rank.out);
+    if (l->ahead && s->beyond) {
+        const struct hits *all = &s->beyond->rank.out;
+        *out = s->q ? s->q->rank.out : find_shown(scan, all);
+        rc = txn_keep_sight(t, scan, all);
     } else if (s->q) {
         *out = s->q->rank.out;
         rc = txn_keep_page(t, scan, out, s->beyond ? &s->beyond->rank.out : NULL);
