@@ -240,13 +240,13 @@ struct recalled *recalled_make(const struct row_ref *ref, const struct value *v)
     return e;
 }
 
-static bool has_counters(const struct row_type *type)
+bool recall_keeps(const struct row_type *type)
 {
     for (unsigned i = 0; i < type->n_columns; i++) {
         if (type->columns[i].counter)
-            return true; /* they change without the row's version */
+            return false; /* they change without the row's version */
     }
-    return false;
+    return true;
 }
 
 static bool make_sets(struct recall *r)
@@ -316,7 +316,7 @@ void recall_put(struct recall *r, const struct recall_news *news, size_t n,
         for (size_t i = 0; i < some; i++) {
             const struct row_ref *ref = &news[first + i].ref;
             made[i] = (struct made){ .e = NULL };
-            if (has_counters(ref->type))
+            if (!recall_keeps(ref->type))
                 continue;
             made[i].e = recalled_make(ref, news[first + i].v);
             if (news[first + i].own)

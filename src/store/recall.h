@@ -106,6 +106,9 @@ MUST_USE bool recall_scan(struct recall *r, const struct row_ref *cover, int64_t
                           uint64_t era, const struct scan *scan, struct belay_arena *a,
                           struct hits *out);
 
+/* Whether rows of this type can be kept: their version tells all that changes. */
+bool recall_keeps(const struct row_type *type);
+
 /* A row with its values, each with a NUL behind it, in the arena; NULL: no memory.  And how many
  * bytes its values have. */
 const struct row *recall_copy_row(const struct row_type *type, int64_t ver,

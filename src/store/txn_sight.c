@@ -10,8 +10,9 @@ static bool is_sight(struct txn *t, const struct scan *s)
         !(t->driver->caps & DRIVER_SCAN_GUARDS) || txn_era(t) == 0)
         return false;
     for (size_t i = 0; i < s->n_fetch; i++) {
-        if (s->fetch[i].type->n_key != 1)
-            return false; /* it has a prefix, which may be another one next time */
+        /* With a prefix it may be another one next time. */
+        if (s->fetch[i].type->n_key != 1 || !recall_keeps(s->fetch[i].type))
+            return false;
     }
     return true;
 }
