@@ -141,8 +141,10 @@ static void drop_last(struct sights *s)
 {
     struct sight **at = &s->first;
 
-    while ((*at)->next)
+    while (*at && (*at)->next)
         at = &(*at)->next;
+    if (!*at)
+        return;
     sight_free(*at);
     *at = NULL;
     s->n--;

@@ -201,7 +201,7 @@ static void held_by_others(struct tap *t)
 /* --- the same scan again and again, on every driver --- */
 
 struct taking {
-    char member; /* 0: none */
+    int member; /* 0: none */
     unsigned runs;
 };
 
@@ -221,7 +221,7 @@ static belay_rc take_body(struct txn *t, void *arg)
     belay_rc rc = txn_load(t, NULL, 0, NULL, &scan, 1, &hits);
 
     k->runs++;
-    k->member = rc || hits.n == 0 ? '\0' : (char)hits.hit[0].member.ptr[0];
+    k->member = rc || hits.n == 0 ? 0 : hits.hit[0].member.ptr[0];
     if (rc || hits.n == 0)
         return rc;
     return txn_rank_remove(t, hits.hit[0].index, hits.hit[0].rank, hits.hit[0].member);
@@ -242,7 +242,7 @@ static void asked_again(struct tap *t)
     }
     struct taking k = { .runs = 0 };
     CHECK_RC(&h, harness_run(&h, take_body, &k), BELAY_OK);
-    TAP_EQ(t, k.member, '\0');
+    TAP_EQ(t, k.member, 0);
 }
 
 /* Somebody who is not this program puts one in front. */
