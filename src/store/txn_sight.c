@@ -88,8 +88,11 @@ bool txn_recall_sights(struct txn *t, const struct scan *scans, size_t n,
 {
     bool known = are_sights(t, scans, n);
 
+    /* What is picked first: where others compete, nothing is known of that. */
     for (size_t i = 0; i < n && known; i++)
-        known = recall_one(t, &scans[i], &out[i]);
+        known = !scans[i].pick || recall_one(t, &scans[i], &out[i]);
+    for (size_t i = 0; i < n && known; i++)
+        known = scans[i].pick || recall_one(t, &scans[i], &out[i]);
     for (size_t i = 0; i < n && known; i++) {
         for (size_t k = 0; k < out[i].n && known; k++)
             known = take_rows(t, &scans[i], &out[i].hit[k]);
@@ -114,20 +117,29 @@ void txn_end_asked(struct txn *t)
     t->asked = NULL;
 }
 
+static bool ask_one(struct txn *t, const struct scan *scan)
+{
+    struct txn_sight *x = make(t, scan, &(struct hits){ .n = 0 });
+
+    if (!x)
+        return false;
+    x->next = t->asked;
+    t->asked = x;
+    return sight_ask(&t->space->sights, scan);
+}
+
 bool txn_may_see_ahead(struct txn *t, const struct scan *scans, size_t n)
 {
     bool worth = are_sights(t, scans, n);
 
+    if (!worth)
+        return false;
     for (size_t i = 0; i < n; i++) {
-        if (scan_shows_nothing(&scans[i]) || !is_sight(t, &scans[i]))
-            continue;
-        struct txn_sight *x = make(t, &scans[i], &(struct hits){ .n = 0 });
-        if (!x)
-            return false;
-        x->next = t->asked;
-        t->asked = x;
-        worth &= sight_ask(&t->space->sights, &scans[i]);
+        if (scans[i].pick && !scan_shows_nothing(&scans[i]))
+            worth &= ask_one(t, &scans[i]); /* others are told, at any rate */
     }
+    for (size_t i = 0; i < n && worth; i++)
+        worth = scans[i].pick || scan_shows_nothing(&scans[i]) || ask_one(t, &scans[i]);
     return worth;
 }
 
