@@ -21,8 +21,11 @@ belay_rc driver_commit(struct driver *d, void *attempt, const struct plan *plan,
                        struct plan_result *result, struct belay_error *err)
 {
     assert(plan->n_guards + plan->n_effects > 0);
+    assert(plan->n_scans == 0 ||
+           ((d->caps & DRIVER_SCAN_GUARDS) && plan->n_effects > 0));
     result->conflict = false;
     result->failed_guard = 0;
+    result->failed_scan = 0;
     return d->ops->commit(d, attempt, plan, result, err);
 }
 

@@ -13,7 +13,8 @@
  *   2  commit is atomic and durable (as far as durability() says) when it returns
  *      BELAY_OK without a conflict.  With a conflict, and with any other code but
  *      unknown_outcome and poisoned, nothing was applied, then or ever.
- *   3  A guard that does not hold is a conflict, whatever else is wrong with the plan.
+ *   3  A guard that does not hold, of a row or (with DRIVER_SCAN_GUARDS) of a scan, is a
+ *      conflict, whatever else is wrong with the plan.
  *      Otherwise the first of these that applies is the answer:
  *        corrupt       rank add of a member that is there (at another rank: only with
  *                      DRIVER_SEES_TWICE; whoever owns a member guards the row that says
@@ -29,7 +30,8 @@
  *      before, in plan order within the commit; who has read up to p never later finds
  *      an entry at or before p.
  *   6  read with `hold` hides the members from other holders until the attempt ends, but
- *      at most HOLD_MAX_US; ordinary reads do not see holds, and no commit fails for one:
+ *      at most HOLD_MAX_US; ordinary reads do not see holds, and no commit fails for one,
+ *      unless a scan guard of its own asks for that:
  *      where holds are row locks, a commit that touches a held member may wait for the
  *      hold's end.  A driver that runs bodies itself need not hide anything: they cannot
  *      meet.
@@ -51,10 +53,11 @@
 enum driver_caps {
     DRIVER_SNAPSHOT = 1 << 0,      /* all reads of one attempt are of one snapshot */
     DRIVER_LOSES_REPLIES = 1 << 1, /* commit may return unknown_outcome */
-    DRIVER_FAR = 1 << 2,        /* a read is a round trip: rows are kept (recall.h) */
-    DRIVER_SEES_TWICE = 1 << 3, /* a member that stands in the index is refused there,
+    DRIVER_FAR = 1 << 2,         /* a read is a round trip: rows are kept (recall.h) */
+    DRIVER_SEES_TWICE = 1 << 3,  /* a member that stands in the index is refused there,
                                    whatever the rank; without, that takes a look at what
                                    each index holds (`belay check`) */
+    DRIVER_SCAN_GUARDS = 1 << 4, /* plans may say what scans must find (plan.h) */
 };
 
 /* As a program may rely on it: not at all, on disk, or less than asked for. */

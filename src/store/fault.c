@@ -102,16 +102,42 @@ static bool copy_effect(struct belay_arena *a, struct effect *e)
     return false;
 }
 
+static bool copy_scan(struct belay_arena *a, const struct scan_guard *from,
+                      struct scan_guard *to)
+{
+    struct bytes *indexes = arena_zalloc(a, from->n_indexes, sizeof(*indexes));
+    struct ranked *found = arena_zalloc(a, from->n, sizeof(*found));
+
+    if (!indexes || !found)
+        return false;
+    *to = *from;
+    to->indexes = indexes;
+    to->found = found;
+    for (size_t i = 0; i < from->n_indexes; i++) {
+        indexes[i] = from->indexes[i];
+        if (!copy_bytes(a, &indexes[i]))
+            return false;
+    }
+    for (size_t i = 0; i < from->n; i++) {
+        found[i] = from->found[i];
+        if (!copy_bytes(a, &found[i].index) || !copy_bytes(a, &found[i].member))
+            return false;
+    }
+    return true;
+}
+
 static bool copy_plan(struct late *l, const struct plan *plan)
 {
     struct belay_arena *a = &l->arena;
+    struct scan_guard *scans = arena_zalloc(a, plan->n_scans, sizeof(*scans));
     struct guard *guards = arena_zalloc(a, plan->n_guards, sizeof(*guards));
     struct effect *effects = arena_zalloc(a, plan->n_effects, sizeof(*effects));
 
-    if (!guards || !effects)
+    if (!guards || !effects || !scans)
         return false;
     l->plan = *plan;
     l->plan.guards = guards;
+    l->plan.scans = scans;
     l->plan.effects = effects;
     l->plan.topics = NULL; /* who sent it posts them */
     if (!copy_bytes(a, &l->plan.ns))
@@ -119,6 +145,10 @@ static bool copy_plan(struct late *l, const struct plan *plan)
     for (size_t i = 0; i < plan->n_guards; i++) {
         guards[i] = plan->guards[i];
         if (!copy_ref(a, &guards[i].ref))
+            return false;
+    }
+    for (size_t i = 0; i < plan->n_scans; i++) {
+        if (!copy_scan(a, &plan->scans[i], &scans[i]))
             return false;
     }
     for (size_t i = 0; i < plan->n_effects; i++) {

@@ -27,6 +27,27 @@ struct guard {
                       it is there need not look before */
 };
 
+/* A member of an index at its rank. */
+struct ranked {
+    struct bytes index, member;
+    int64_t rank;
+};
+
+/* The first `limit` members of the merged indexes from min_rank to max_rank must be exactly
+ * these, in this order, when the plan is applied (before its effects).  Only for drivers that
+ * say so (DRIVER_SCAN_GUARDS), and only in plans with effects. */
+struct scan_guard {
+    const struct bytes *indexes;
+    size_t n_indexes;
+    int64_t min_rank, max_rank; /* inclusive */
+    size_t limit;
+    bool
+        unheld; /* and no other attempt may hold any of them; a driver may take any hold in
+                    these indexes for one */
+    const struct ranked *found; /* as a scan gives them: merged, in order */
+    size_t n;
+};
+
 enum effect_kind {
     EFFECT_INSERT,    /* row: every column, ver is the first version */
     EFFECT_PUT,       /* row: the columns named in `changed`, ver is the new version */
@@ -102,6 +123,8 @@ struct plan {
     struct bytes ns;
     struct guard *guards;
     size_t n_guards;
+    const struct scan_guard *scans;
+    size_t n_scans;
     struct effect *effects;
     size_t n_effects;
     const struct plan_topic
@@ -117,9 +140,13 @@ struct effect_result {
     struct feed_pos pos; /* EFFECT_FEED_APPEND */
 };
 
+#define GUARD_NONE SIZE_MAX
 struct plan_result {
-    bool conflict;                 /* a guard did not hold: nothing was applied */
-    size_t failed_guard;           /* one that did not, when there is a conflict */
+    bool conflict; /* a guard did not hold: nothing was applied */
+    size_t
+        failed_guard; /* one that did not, when there is a conflict; GUARD_NONE: it is
+                            failed_scan that did not */
+    size_t failed_scan;
     struct effect_result *effects; /* n_effects entries, the caller's memory */
     bool told; /* other processes hear of the plan's topics: notify is not needed */
 };

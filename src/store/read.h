@@ -45,7 +45,14 @@ struct scan {
     bool
         grows; /* with a cover: others may enter behind all that is there without changing
                      the row; what is known of the index ends with its last member */
-    size_t ahead; /* with a cover: so many more may be read along, for later bodies */
+    bool again; /* later bodies of this program will ask the same, with max_rank as it
+                   is or higher: where the driver guards scans, it may be answered from what
+                   was read before, and the commit sees to it that this still stands, also of
+                   rows that are hints.  Not
+                   descending, without a cursor */
+    size_t
+        ahead; /* with a cover, or with `again`: so many more may be read along, for later
+                     bodies */
 };
 
 struct hit {

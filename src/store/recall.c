@@ -126,7 +126,7 @@ static bool is_borrowed(const struct value *v)
     return v->kind != VALUE_NULL && v->kind != VALUE_I64;
 }
 
-static size_t bytes_of_values(const struct row_type *type, const struct value *v)
+size_t recall_row_size(const struct row_type *type, const struct value *v)
 {
     size_t len = 0;
 
@@ -151,18 +151,31 @@ static void copy_values(const struct row_type *type, const struct value *from,
     }
 }
 
-const struct row *recalled_copy(const struct recalled *e, const struct row_type *type,
-                                struct belay_arena *a)
+static const struct row *copy_row(const struct row_type *type, int64_t ver,
+                                  const struct value *from, size_t len,
+                                  struct belay_arena *a)
 {
     size_t values = type->n_columns * sizeof(struct value);
-    struct row *row = arena_alloc(a, sizeof(*row) + values + e->len);
+    struct row *row = arena_alloc(a, sizeof(*row) + values + len);
 
     if (!row)
         return NULL;
     struct value *v = (struct value *)(row + 1);
-    copy_values(type, e->v, v, (uint8_t *)v + values);
-    *row = (struct row){ .type = type, .ver = e->ver, .v = v };
+    copy_values(type, from, v, (uint8_t *)v + values);
+    *row = (struct row){ .type = type, .ver = ver, .v = v };
     return row;
+}
+
+const struct row *recall_copy_row(const struct row_type *type, int64_t ver,
+                                  const struct value *v, struct belay_arena *a)
+{
+    return copy_row(type, ver, v, recall_row_size(type, v), a);
+}
+
+const struct row *recalled_copy(const struct recalled *e, const struct row_type *type,
+                                struct belay_arena *a)
+{
+    return copy_row(type, e->ver, e->v, e->len, a);
 }
 
 static const struct row *get(struct recall *r, const struct row_ref *ref, uint64_t era,
@@ -208,7 +221,7 @@ bool recall_scan(struct recall *r, const struct row_ref *cover, int64_t ver,
 struct recalled *recalled_make(const struct row_ref *ref, const struct value *v)
 {
     size_t n = v ? ref->type->n_columns : 0;
-    size_t len = v ? bytes_of_values(ref->type, v) : 0;
+    size_t len = v ? recall_row_size(ref->type, v) : 0;
 
     if (len > RECALL_ROW_MAX)
         return NULL;
@@ -227,13 +240,13 @@ struct recalled *recalled_make(const struct row_ref *ref, const struct value *v)
     return e;
 }
 
-static bool has_counters(const struct row_type *type)
+bool recall_keeps(const struct row_type *type)
 {
     for (unsigned i = 0; i < type->n_columns; i++) {
         if (type->columns[i].counter)
-            return true; /* they change without the row's version */
+            return false; /* they change without the row's version */
     }
-    return false;
+    return true;
 }
 
 static bool make_sets(struct recall *r)
@@ -303,7 +316,7 @@ void recall_put(struct recall *r, const struct recall_news *news, size_t n,
         for (size_t i = 0; i < some; i++) {
             const struct row_ref *ref = &news[first + i].ref;
             made[i] = (struct made){ .e = NULL };
-            if (has_counters(ref->type))
+            if (!recall_keeps(ref->type))
                 continue;
             made[i].e = recalled_make(ref, news[first + i].v);
             if (news[first + i].own)

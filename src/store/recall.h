@@ -106,6 +106,15 @@ MUST_USE bool recall_scan(struct recall *r, const struct row_ref *cover, int64_t
                           uint64_t era, const struct scan *scan, struct belay_arena *a,
                           struct hits *out);
 
+/* Whether rows of this type can be kept: their version tells all that changes. */
+bool recall_keeps(const struct row_type *type);
+
+/* A row with its values, each with a NUL behind it, in the arena; NULL: no memory.  And how many
+ * bytes its values have. */
+const struct row *recall_copy_row(const struct row_type *type, int64_t ver,
+                                  const struct value *v, struct belay_arena *a);
+size_t recall_row_size(const struct row_type *type, const struct value *v);
+
 /* It no longer stands.  in_vain: that was found out by recalling it. */
 void recall_drop(struct recall *r, const struct row_ref *ref, bool in_vain);
 

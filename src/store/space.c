@@ -75,6 +75,7 @@ void space_close(struct space *sp)
         return;
     free_slots(sp->free_slots);
     recall_release(&sp->recall);
+    sights_release(&sp->sights);
     pthread_mutex_destroy(&sp->mutex);
     free(sp);
 }
@@ -95,6 +96,7 @@ static belay_rc space_open(struct store *s, struct bytes name, struct space **ou
     sp->system = bytes_eq(name, bytes_str(SYSTEM_NAMESPACE));
     pthread_mutex_init(&sp->mutex, NULL);
     recall_init(&sp->recall);
+    sights_init(&sp->sights);
     belay_rc rc = txn_run_founding(sp, open_body, &o, &read_only, &arena, err);
     if (rc) {
         space_close(sp);
@@ -214,6 +216,7 @@ void store_forget_space(struct store *s, struct bytes ns)
         atomic_store(&sp->ready, false);
         pthread_mutex_unlock(&sp->mutex);
         recall_clear(&sp->recall);
+        sights_clear(&sp->sights);
     }
     pthread_mutex_unlock(&s->mutex);
     free_slots(slots);

@@ -89,6 +89,8 @@ static bool was_assumed(const struct txn *t, size_t failed)
 static enum verdict confirm(struct txn *t, belay_rc answer)
 {
     t->rc = answer;
+    if (t->sights) /* only plans with effects guard scans: asked, they need no guard */
+        return CONFLICT;
     bool one_snapshot = t->n_reads <= 1 || (t->driver->caps & DRIVER_SNAPSHOT);
     if (t->rows.n == 0 || (one_snapshot && !t->assumed && !t->recalled))
         return DONE;
@@ -102,7 +104,7 @@ static enum verdict confirm(struct txn *t, belay_rc answer)
     /* A check whose reply was lost has changed nothing: ask again. */
     if (result.conflict) {
         t->doubtful |= was_assumed(t, result.failed_guard);
-        txn_unlearn(t, result.failed_guard);
+        txn_unlearn(t, &result);
     }
     if (result.conflict || t->rc == BELAY_UNKNOWN_OUTCOME)
         return CONFLICT;
@@ -157,7 +159,7 @@ static enum verdict conclude(struct txn *t, belay_rc answer)
     enum verdict verdict = commit(t);
     t->doubtful |= verdict == CONFLICT && was_assumed(t, t->result.failed_guard);
     if (verdict == CONFLICT && t->result.conflict)
-        txn_unlearn(t, t->result.failed_guard);
+        txn_unlearn(t, &t->result);
     else
         txn_learn(t, verdict == DONE && !t->rc);
     return verdict;
@@ -185,6 +187,7 @@ static void run_once(struct driver_job *job)
     t->n_ops = 0;
     t->pages = NULL;
     t->foreseen = NULL;
+    t->sights = t->asked = t->seen = NULL;
     t->topics = NULL;
     t->bytes = 0;
 
@@ -198,6 +201,8 @@ static void run_once(struct driver_job *job)
     belay_rc answer = t->body(t, t->arg);
     current = NULL;
     t->verdict = conclude(t, answer);
+    txn_end_sights(t, SIGHT_UNUSED);
+    txn_end_asked(t);
     driver_end(t->driver, t->attempt);
 }
 

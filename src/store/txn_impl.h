@@ -5,7 +5,7 @@
  *   txn_read.c   reads: own writes first, the driver for the rest;  txn_load.c  several
  *   txn_write.c  writes: checked, copied, collected
  *   txn_plan.c   the plan made of it all
- *   txn_recall.c rows that need not be asked for;  txn_ahead.c  scans likewise
+ *   txn_recall.c rows that need not be asked for;  txn_ahead.c, txn_sight.c  scans likewise
  *   slot.c       lost replies
  *   space.c      namespaces and their rows
  */
@@ -17,6 +17,7 @@
 
 #include "base/rng.h"
 #include "store/recall.h"
+#include "store/sight.h"
 #include "store/txn.h"
 
 /* A commit slot of this store in one namespace (rule 6 of the design: a lost reply is
@@ -39,6 +40,7 @@ struct space {
     struct store_clock clock;
     struct slot *free_slots;
     struct recall recall;
+    struct sights sights;
 };
 
 struct store {
@@ -77,7 +79,8 @@ struct txn_row {
     enum row_state state;
     bool assumed; /* absent, without having looked */
     bool recalled;
-    bool spent; /* nobody is expected to ask for it again: it is not kept */
+    bool sighted; /* named by a scan that was not asked */
+    bool spent;   /* nobody is expected to ask for it again: it is not kept */
     uint64_t changed;
     const struct value *initial; /* ROW_INSERTED: as inserted, for its counters */
 };
@@ -103,6 +106,13 @@ struct foreseen_row {
     struct foreseen_row *next;
     struct row_ref ref;
     const struct row *row;
+};
+
+/* A scan that was answered without being asked, or what was read ahead of one. */
+struct txn_sight {
+    struct txn_sight *next;
+    struct scan scan;
+    struct hits hits;
 };
 
 /* How one run of a body ended. */
@@ -147,6 +157,9 @@ struct txn {
     size_t n_ops;
     struct recall_page *pages;     /* read, under rows that cover them */
     struct foreseen_row *foreseen; /* read for later bodies */
+    struct txn_sight *sights;      /* not asked: the plan guards them */
+    struct txn_sight *asked;       /* asked, although they might have been known */
+    struct txn_sight *seen;        /* read for later bodies */
     struct plan_topic *topics;
     size_t bytes; /* collected so far, against PLAN_BYTES_MAX */
 
@@ -219,8 +232,8 @@ struct txn_row *txn_take_for_granted(struct txn *t, const struct row_ref *ref,
 struct txn_row *txn_recall(struct txn *t, const struct row_ref *ref);
 /* After a commit that stands, or one of which nothing is known. */
 void txn_learn(struct txn *t, bool known);
-/* After a conflict; failed is the guard that did not hold. */
-void txn_unlearn(struct txn *t, size_t failed);
+/* After a conflict. */
+void txn_unlearn(struct txn *t, const struct plan_result *result);
 
 /* --- txn_read.c --- */
 
@@ -249,6 +262,25 @@ size_t txn_ahead(struct txn *t, const struct scan *scan, bool *next);
  * next NULL: that was not asked. */
 MUST_USE belay_rc txn_keep_page(struct txn *t, const struct scan *scan, struct hits *io,
                                 const struct hits *next);
+
+/* --- txn_sight.c --- */
+
+/* Whether all of these are answered by what this program knows: otherwise there is a round trip
+ * anyhow, and all of them are asked.  The rows of *out are remembered. */
+MUST_USE bool txn_recall_sights(struct txn *t, const struct scan *scans, size_t n,
+                                struct hits *out);
+/* Whether it is worth the while to read ahead of these; then what was found, for later. */
+MUST_USE bool txn_may_see_ahead(struct txn *t, const struct scan *scans, size_t n);
+MUST_USE belay_rc txn_keep_sight(struct txn *t, const struct scan *scan,
+                                 const struct hits *found);
+/* What the plan has to guard. */
+MUST_USE belay_rc txn_guard_sights(struct txn *t, struct plan *plan);
+/* After a commit that stands, or one of which nothing is known (era 0); after a conflict; and
+ * when there was none. */
+void txn_learn_sights(struct txn *t, uint64_t era);
+void txn_unlearn_sights(struct txn *t, const struct plan_result *result);
+void txn_end_sights(struct txn *t, enum sight_end how);
+void txn_end_asked(struct txn *t); /* after all that */
 
 /* --- txn_plan.c --- */
 

@@ -4,9 +4,9 @@
 /* A scan among several questions. */
 struct load_scan {
     struct scan wider;
-    struct scan behind;      /* where the next member stands behind its last rank */
+    struct scan behind; /* where the next member stands behind its last rank, or what is
+                                read ahead (sight.h) */
     struct read *q, *beyond; /* NULL: not asked */
-    struct hits known;       /* without being asked */
 };
 
 /* The questions of one round trip: rows that are not known yet, then scans. */
@@ -16,6 +16,8 @@ struct load {
     struct row_ref *refs; /* of all rows wanted */
     size_t n_rows;        /* of them asked for */
     struct load_scan *scans;
+    struct hits *known; /* of each scan, without being asked */
+    bool ahead;         /* what later bodies will ask for is read, too */
 };
 
 static belay_rc load_rows(struct txn *t, struct load *l, const struct row_want *wants,
@@ -40,14 +42,42 @@ static struct read *load_rank(struct load *l, const struct scan *scan, bool hold
     return q;
 }
 
-static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan,
-                          struct load_scan *s)
+/* A scan, and what later bodies will ask for, in the same round trip: nothing of that is held.
+ * Where members are all there is to it, it begins with what the scan itself finds. */
+static void load_ahead(struct load *l, const struct scan *scan, struct load_scan *s)
 {
+    s->behind = *scan;
+    s->behind.max_rank = RANK_MAX;
+    s->behind.limit += scan->ahead;
+    if (scan->pick || scan->n_fetch > 0)
+        s->q = load_rank(l, scan, scan->pick);
+    s->beyond = load_rank(l, &s->behind, false);
+}
+
+/* Of what was read ahead, too: what the scan finds. */
+static struct hits find_shown(const struct scan *scan, const struct hits *all)
+{
+    struct hits shown = { .hit = all->hit };
+
+    while (shown.n < all->n && shown.n < scan->limit &&
+           all->hit[shown.n].rank <= scan->max_rank)
+        shown.n++;
+    return shown;
+}
+
+static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan,
+                          size_t i)
+{
+    struct load_scan *s = &l->scans[i];
     bool next = false;
     belay_rc rc = txn_check_scan(t, scan);
 
-    if (rc || scan_shows_nothing(scan) || txn_recall_scan(t, scan, &s->known))
+    if (rc || scan_shows_nothing(scan) || txn_recall_scan(t, scan, &l->known[i]))
         return rc;
+    if (l->ahead) {
+        load_ahead(l, scan, s);
+        return BELAY_OK;
+    }
     s->wider = txn_widened(t, scan);
     s->wider.limit += txn_ahead(t, scan, &next);
     s->q = load_rank(l, &s->wider, scan->pick);
@@ -69,22 +99,32 @@ static belay_rc load_questions(struct txn *t, struct load *l,
     l->q = arena_zalloc(t->arena, n_wants + 2 * n_scans, sizeof(*l->q));
     l->refs = arena_zalloc(t->arena, n_wants, sizeof(*l->refs));
     l->scans = arena_zalloc(t->arena, n_scans, sizeof(*l->scans));
-    if (!l->q || !l->refs || !l->scans)
+    l->known = arena_zalloc(t->arena, n_scans, sizeof(*l->known));
+    if (!l->q || !l->refs || !l->scans || !l->known)
         return txn_no_memory(t);
     belay_rc rc = load_rows(t, l, wants, n_wants);
+    if (!rc && l->n == 0 && n_scans > 0 &&
+        txn_recall_sights(t, scans, n_scans, l->known))
+        return BELAY_OK;
+    l->ahead = !rc && txn_may_see_ahead(t, scans, n_scans);
     for (size_t i = 0; i < n_scans && !rc; i++)
-        rc = load_scan(t, l, &scans[i], &l->scans[i]);
+        rc = load_scan(t, l, &scans[i], i);
     return rc;
 }
 
 /* What became of a scan. */
-static belay_rc load_hits(struct txn *t, const struct scan *scan,
-                          const struct load_scan *s, struct hits *out)
+static belay_rc load_hits(struct txn *t, const struct scan *scan, const struct load *l,
+                          size_t i, struct hits *out)
 {
+    const struct load_scan *s = &l->scans[i];
     belay_rc rc = BELAY_OK;
 
-    *out = s->known;
-    if (s->q) {
+    *out = l->known[i];
+    if (l->ahead && s->beyond) {
+        const struct hits *all = &s->beyond->rank.out;
+        *out = s->q ? s->q->rank.out : find_shown(scan, all);
+        rc = txn_keep_sight(t, scan, all);
+    } else if (s->q) {
         *out = s->q->rank.out;
         rc = txn_keep_page(t, scan, out, s->beyond ? &s->beyond->rank.out : NULL);
     }
@@ -104,7 +144,7 @@ belay_rc txn_load(struct txn *t, const struct row_want *wants, size_t n_wants,
     for (size_t i = 0; i < l.n_rows && !rc; i++)
         rc = txn_remember(t, &l.q[i].row.ref, l.q[i].row.out, &r);
     for (size_t i = 0; i < n_scans && !rc; i++)
-        rc = load_hits(t, &scans[i], &l.scans[i], &hits[i]);
+        rc = load_hits(t, &scans[i], &l, i, &hits[i]);
     for (size_t i = 0; i < n_wants && !rc; i++)
         rows[i] = txn_find_row(t, &l.refs[i])->cur;
     return rc ? rc : t->failed;

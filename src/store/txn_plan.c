@@ -158,6 +158,8 @@ belay_rc txn_make_plan(struct txn *t, bool with_effects, struct plan *out,
         if (!plan.effects || !result->effects)
             return txn_no_memory(t);
         belay_rc rc = add_effects(t, &plan);
+        if (rc == BELAY_OK && plan.n_effects > 0)
+            rc = txn_guard_sights(t, &plan);
         if (rc)
             return rc;
     }

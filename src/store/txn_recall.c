@@ -138,6 +138,7 @@ void txn_learn(struct txn *t, bool known)
     if (!txn_may_recall(t))
         return;
     uint64_t era = known ? driver_era(t->driver, t->attempt) : 0;
+    txn_learn_sights(t, era);
     struct recall_news *news =
         era ? arena_alloc(t->arena, (t->rows.n + n_foreseen(t)) * sizeof(*news)) : NULL;
     size_t n = 0;
@@ -157,12 +158,13 @@ void txn_learn(struct txn *t, bool known)
     }
 }
 
-void txn_unlearn(struct txn *t, size_t failed)
+void txn_unlearn(struct txn *t, const struct plan_result *result)
 {
-    size_t i = 0;
+    size_t i = 0, failed = result->failed_guard;
 
     if (!t->recalled)
         return;
+    txn_unlearn_sights(t, result);
     for (struct entry *e = t->rows.first; e; e = e->next, i++) {
         const struct txn_row *r = (const struct txn_row *)e;
         bool in_vain = i == failed;
@@ -172,6 +174,8 @@ void txn_unlearn(struct txn *t, size_t failed)
             recall_clear(
                 &t->space->recall); /* a new epoch: whatever was before it may be
                                                 another's */
+        if (in_vain && r->ref.type->n_key == 0)
+            sights_clear(&t->space->sights);
         recall_drop(&t->space->recall, &r->ref, in_vain);
     }
 }

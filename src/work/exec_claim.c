@@ -6,10 +6,16 @@
 /* What is due is handled along the way, a little at a time. */
 #define DUE_PAGE 64
 
+/* Where a round trip is a large part of a claim, candidates for the next ones are read along. */
+#define SMALL_CLAIM 8
+#define READY_AHEAD 32
+
 /* --- in the body --- */
 
 void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS])
 {
+    bool small = c->max <= SMALL_CLAIM;
+
     c->now_ms = now_ms;
     c->fetch[CLAIM_ROW] = (struct fetch){ .type = &row_execution };
     c->fetch[CLAIM_SPEC] = (struct fetch){ .type = &row_execution_spec };
@@ -19,10 +25,13 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
     out[CLAIM_DUE] = (struct scan){ .indexes = c->due_indexes,
                                     .n_indexes = COUNT_OF(c->due_indexes),
                                     .max_rank = now_ms,
-                                    .limit = 1 };
+                                    .limit = 1,
+                                    .again = small,
+                                    .ahead = 1 };
     out[CLAIM_ROSTERS] = (struct scan){ .indexes = c->view.rosters,
                                         .n_indexes = c->view.n_rosters,
-                                        .limit = ROUTES_MAX };
+                                        .limit = ROUTES_MAX,
+                                        .again = small };
     out[CLAIM_READY] = (struct scan){ .indexes = c->view.ready,
                                       .n_indexes = c->view.n_ready,
                                       .min_rank = -RANK_MAX,
@@ -31,7 +40,9 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                       .pick = true,
                                       .fetch = c->fetch,
                                       .n_fetch = COUNT_OF(c->fetch),
-                                      .hints = CLAIM_HINTS };
+                                      .hints = CLAIM_HINTS,
+                                      .again = small,
+                                      .ahead = READY_AHEAD };
 }
 
 /* Nothing was written yet, so what cannot be read can be left where it is. */

@@ -18,6 +18,6 @@ extern const struct topic topic_rows, topic_values, topic_commits, topic_counter
     topic_ranks, topic_scans, topic_loads, topic_picks, topic_logs, topic_chunks,
     topic_attempts, topic_round_trips, topic_misuse, topic_spaces, topic_clock,
     topic_lost_replies, topic_slots, topic_waiting, topic_threads, topic_thread_feeds,
-    topic_walks, topic_lanes, topic_lane_threads, topic_raises;
+    topic_walks, topic_lanes, topic_lane_threads, topic_raises, topic_seen;
 
 #endif /* TESTS_CONFORMANCE_H */

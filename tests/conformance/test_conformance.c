@@ -10,6 +10,7 @@ static const struct topic *const topics[] = {
     &topic_spaces,  &topic_clock,    &topic_lost_replies, &topic_slots,
     &topic_waiting, &topic_threads,  &topic_thread_feeds, &topic_walks,
     &topic_loads,   &topic_lanes,    &topic_lane_threads, &topic_raises,
+    &topic_seen,
 };
 
 static int usage(void)

@@ -14,8 +14,10 @@ void xpolicy_make(struct actor *a, unsigned base, struct xpolicy *out, struct xc
     static const unsigned has[] = { 3, 3, 3, 1, 2, 0 };
     const struct op *op = a->op;
     unsigned n_lanes = a->sim->swarm.n_keys, first = pick_of(op, base, n_lanes);
+    /* What was read ahead is of use to whoever asks the same again. */
+    bool same = a->sim->swarm.seen && pick_of(op, base + 7, 8) > 0;
 
-    c->has = has[pick_of(op, base + 1, COUNT_OF(has))];
+    c->has = has[same ? 0 : pick_of(op, base + 1, COUNT_OF(has))];
     out->p = (struct belay_claim_policy){
         .size = sizeof(out->p),
         .lanes = out->lanes,
@@ -26,7 +28,7 @@ void xpolicy_make(struct actor *a, unsigned base, struct xpolicy *out, struct xc
     };
     c->lanes = 0;
     for (unsigned i = 0; i < n_lanes; i++) {
-        if (i != first && pick_of(op, base + 6, 3) == 0)
+        if (i != first && !same && pick_of(op, base + 6, 3) == 0)
             continue;
         out->lanes[out->p.n_lanes++] = xlane(i);
         c->lanes |= 1U << i;

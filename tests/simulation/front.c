@@ -191,6 +191,36 @@ static bool copy_effect(struct belay_arena *a, struct effect *e)
     return copy_two(a, &e->chunk.upload, &e->chunk.data);
 }
 
+static bool copy_scan(struct belay_arena *a, struct scan_guard *g)
+{
+    struct bytes *indexes = arena_zalloc(a, g->n_indexes, sizeof(*indexes));
+    struct ranked *found = arena_zalloc(a, g->n, sizeof(*found));
+    bool copied = indexes && found;
+
+    for (size_t i = 0; i < g->n_indexes && copied; i++)
+        copied = arena_copy(a, g->indexes[i], &indexes[i]);
+    for (size_t i = 0; i < g->n && copied; i++) {
+        found[i] = g->found[i];
+        copied = copy_two(a, &found[i].index, &found[i].member);
+    }
+    g->indexes = indexes;
+    g->found = found;
+    return copied;
+}
+
+static bool copy_scans(struct belay_arena *a, struct plan *plan)
+{
+    struct scan_guard *scans = arena_zalloc(a, plan->n_scans, sizeof(*scans));
+    bool copied = scans != NULL;
+
+    for (size_t i = 0; i < plan->n_scans && copied; i++) {
+        scans[i] = plan->scans[i];
+        copied = copy_scan(a, &scans[i]);
+    }
+    plan->scans = scans;
+    return copied;
+}
+
 static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
 {
     struct late *l = calloc(1, sizeof(*l));
@@ -206,7 +236,8 @@ static void send_late(struct front *f, const struct plan *plan, int64_t now_ms)
     l->plan = *plan;
     l->plan.guards = arena_zalloc(&l->arena, plan->n_guards, sizeof(struct guard));
     l->plan.effects = arena_zalloc(&l->arena, plan->n_effects, sizeof(struct effect));
-    copied &= arena_copy(&l->arena, plan->ns, &l->plan.ns);
+    copied &=
+        arena_copy(&l->arena, plan->ns, &l->plan.ns) && copy_scans(&l->arena, &l->plan);
     for (size_t i = 0; i < plan->n_guards && copied; i++) {
         l->plan.guards[i] = plan->guards[i];
         copied = copy_ref(&l->arena, &l->plan.guards[i].ref);
@@ -475,7 +506,8 @@ struct front *front_open(struct sim *s, unsigned slot)
     f->d = (struct driver){
         .ops = &front_ops,
         .caps = (s->swarm.loses_replies ? DRIVER_LOSES_REPLIES : 0U) |
-                (s->swarm.far ? DRIVER_FAR : 0U),
+                (s->swarm.far ? DRIVER_FAR : 0U) |
+                (s->swarm.seen ? s->memory->caps & DRIVER_SCAN_GUARDS : 0U),
         .attempt_size = OWN_SIZE + s->memory->attempt_size,
         .hub = s->memory->hub,
     };

@@ -33,8 +33,9 @@ bool replay_faults(const char *text, uint32_t *out)
 
 /* The numbers of a swarm, by name. */
 static const char *const fields[] = {
-    "actors",     "fronts",  "spaces",   "keys",        "loses-replies", "sticky",
-    "walk-every", "tick-us", "attempts", "fault-steps", "far",           "oracle",
+    "actors", "fronts",     "spaces",  "keys",     "loses-replies",
+    "sticky", "walk-every", "tick-us", "attempts", "fault-steps",
+    "far",    "oracle",     "seen",
 };
 
 static uint64_t get_field(const struct swarm *w, size_t i)
@@ -43,6 +44,7 @@ static uint64_t get_field(const struct swarm *w, size_t i)
         w->n_actors,      w->n_fronts,    w->n_spaces,   w->n_keys,
         w->loses_replies, w->sticky,      w->walk_every, (uint64_t)w->tick_us,
         w->max_attempts,  w->fault_steps, w->far,        w->oracle,
+        w->seen,
     };
 
     return values[i];
@@ -60,6 +62,8 @@ static void set_field(struct swarm *w, size_t i, uint64_t value)
         w->loses_replies = value != 0;
     else if (strcmp(fields[i], "far") == 0)
         w->far = value != 0;
+    else if (strcmp(fields[i], "seen") == 0)
+        w->seen = value != 0;
     else if (strcmp(fields[i], "oracle") == 0)
         w->oracle = (unsigned)value;
     else if (strcmp(fields[i], "tick-us") == 0)

@@ -172,6 +172,7 @@ struct swarm {
     bool loses_replies;
     unsigned oracle;           /* enum oracle */
     bool far;                  /* a program keeps the rows it wrote (recall.h) */
+    bool seen;                 /* and what it read of rank indexes (sight.h) */
     uint32_t rate[SIM_FAULTS]; /* of a million points */
     unsigned sticky;           /* of a hundred: go on with the same actor */
     unsigned walk_every;       /* compare everything after every n-th commit */

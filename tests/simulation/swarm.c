@@ -219,6 +219,7 @@ static void choose_faults(struct sim *s)
     }
     w->loses_replies = replies || draw_of(s, 99) % 4 == 0;
     w->far = draw_of(s, 98) % 3 == 0;
+    w->seen = w->far && draw_of(s, 96) % 3 > 0;
     uint64_t oracle = draw_of(s, 97) % 6;
     w->oracle = oracle < 3 ? ORACLE_NONE : (unsigned)oracle - 2;
 }

@@ -853,7 +853,7 @@ static belay_rc insert_upload(struct fixture *f, const char *id)
     struct value v[UPLOAD_COLUMNS] = { value_str(id), value_i64(0), value_i64(1) };
     struct guard guard = { .ver = 0 };
     struct effect effect = { .kind = EFFECT_INSERT };
-    struct plan plan = { 1, ns, &guard, 1, &effect, 1, NULL };
+    struct plan plan = { 1, ns, &guard, 1, NULL, 0, &effect, 1, NULL };
 
     if (row_ref_make(&guard.ref, &row_upload, v, &a, NULL))
         abort();

@@ -449,7 +449,7 @@ static void mem_close(struct driver *d)
 static const struct driver_ops memory_ops = {
     .name = "memory",
     .version = DRIVER_VERSION,
-    .caps = DRIVER_SEES_TWICE,
+    .caps = DRIVER_SEES_TWICE | DRIVER_SCAN_GUARDS,
     .attempt_size = sizeof(struct mem_attempt),
     .begin = mem_begin,
     .read = mem_read,

@@ -346,7 +346,7 @@ belay_rc mem_commit(struct memory *m, struct mem_attempt *a, const struct plan *
     struct prepared *p = few;
     size_t n = 0;
 
-    if (!guards_hold(m, space, plan, result))
+    if (!guards_hold(m, space, plan, result) || !mem_scans_hold(m, a, plan, result))
         return BELAY_OK;
     if (plan->n_effects == 0)
         return BELAY_OK;

@@ -4,6 +4,7 @@
  *   memory_table.c   rows, collections and members: hash tables that hold them
  *   memory_tree.c    ordered entries of a collection
  *   memory_commit.c  applying a plan: check, prepare, apply
+ *   memory_guard.c   what its scans must find
  *   memory_care.c    erasing a namespace, looking for damage
  *
  * One mutex guards everything; it is held for one read or one commit at a time, never
@@ -118,6 +119,10 @@ void mem_free_everything(struct memory *m);
 /* driver_ops.commit, with the mutex held. */
 belay_rc mem_commit(struct memory *m, struct mem_attempt *a, const struct plan *plan,
                     struct plan_result *result, struct belay_error *err);
+
+/* Whether the scans of a plan find what they are to find. */
+bool mem_scans_hold(struct memory *m, const struct mem_attempt *a,
+                    const struct plan *plan, struct plan_result *result);
 
 /* driver_ops.erase, .check, .doctor */
 belay_rc mem_erase(struct driver *d, struct bytes ns, size_t limit, bool *more,

@@ -162,6 +162,13 @@ static belay_rc conclude(struct vk_plan *p, const struct vk_reply *reply,
         result->failed_guard = p->order[reply->i - 1];
         return BELAY_OK;
     }
+    if (reply->kind == VK_INTEGER && reply->i < 0 &&
+        (uint64_t)-reply->i <= p->plan->n_scans) {
+        result->conflict = true;
+        result->failed_guard = GUARD_NONE;
+        result->failed_scan = (size_t)-reply->i - 1;
+        return BELAY_OK;
+    }
     if (bytes_eq(word, bytes_str("done")))
         return take_results(p, sub_of(reply, 1), result, err);
     if (bytes_eq(word, bytes_str("shapes")))
@@ -257,8 +264,9 @@ static belay_rc run(struct vk_plan *p, struct vk_attempt *at,
         return rc;
     if (rc)
         return err_reason(err, BELAY_UNKNOWN_OUTCOME, why.reason, "%s", why.message);
-    if (reply.kind != VK_ERROR)
-        at->holds = NULL; /* given back, whatever the answer is */
+    if (reply.kind != VK_ERROR && reply.i >= 0)
+        at->holds =
+            NULL; /* given back, whatever the answer is, but for a scan's sake */
     return conclude(p, &reply, result, err);
 }
 

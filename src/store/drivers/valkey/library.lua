@@ -1,8 +1,9 @@
 #!lua name=belay3
 -- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay3_commit), and parts of rank
--- indexes (belay3_scan; belay3_pick, which also holds what it finds).  commit.c and scan.c
+-- What the Valkey driver needs done at one moment: a plan (belay3_commit; belay3_commit_seen,
+-- if scans find what it says), and parts of rank indexes (belay3_scan; belay3_pick, which also
+-- holds what it finds).  plan_args.c, plan_scans.c and scan.c
 -- say what the arguments are; this file knows shapes and takes no decision.
 --
 -- A number in Lua is a double.  Versions are compared as text, ranks are within 2^53, and
@@ -892,7 +893,116 @@ local function scan_all(keys, args)
   return out
 end
 
+-- --- commit: what scans must find ---
+
+-- Whether (rank, member, key) comes before another one, which is text likewise.
+local function is_before(a_rank, a_member, a_key, b_rank, b_member, b_key)
+  local order = to_number(a_rank) - to_number(b_rank)
+  if order == 0 then
+    order = compare_bytes(a_member, b_member)
+  end
+  if order == 0 then
+    order = compare_bytes(a_key, b_key)
+  end
+  return order < 0
+end
+
+-- Whether an index holds of a range what is expected of it (index number, member, rank from
+-- args[at]; n in all, of which `count` are its own), and behind that nothing that a scan of so
+-- many members would have found.
+local function index_stands(args, keys_at, number_of, at, n, count, limit)
+  local key = args[keys_at + number_of - 1]
+  local got = first_of(key, args[keys_at - 2], args[keys_at - 1], false, count + 1)
+  local k = 1
+  for i = at, at + 3 * (n - 1), 3 do
+    if to_number(args[i]) == number_of then
+      local rank = got[k + 1]
+      if got[k] ~= args[i + 1]
+        or (rank ~= args[i + 2] and to_number(rank) ~= to_number(args[i + 2])) then
+        return false
+      end
+      k = k + 2
+    end
+  end
+  if not got[k] then
+    return true
+  end
+  local last = at + 3 * (n - 1)
+  return n == limit
+    and is_before(args[last + 2], args[last + 1], args[keys_at + args[last] - 1],
+      got[k + 1], got[k], key)
+end
+
+-- How many of the members that are expected are of each index.
+local function counts_of(args, at, n, n_index)
+  local counts = {}
+  for k = 1, n_index do
+    counts[k] = 0
+  end
+  for i = at, at + 3 * (n - 1), 3 do
+    local k = to_number(args[i])
+    counts[k] = counts[k] + 1
+  end
+  return counts
+end
+
+-- Whether anything of these indexes is held: whoever holds it is about to take it.
+local function is_held(base, args, keys_at, n_index)
+  local holds = {}
+  for k = 1, n_index do
+    holds[k] = base .. ':h:' .. sub(args[keys_at + k - 1], #base + 4)
+  end
+  return call('EXISTS', spread(holds)) > 0
+end
+
+-- Whether a scan finds what it is to find; and where the next one begins.
+local function scan_stands(base, args, at)
+  local n_index, limit, unheld, n = number('>I4I4BI4', args[at])
+  local keys_at, next_at = at + 3, at + 3 + n_index + 3 * n
+  if n == 0 then
+    for k = keys_at, keys_at + n_index - 1 do
+      if call('ZCOUNT', args[k], args[at + 1], args[at + 2]) > 0 then
+        return false
+      end
+    end
+    return true, next_at
+  end
+  if unheld == 1 and is_held(base, args, keys_at, n_index) then
+    return false
+  end
+  local found_at = keys_at + n_index
+  local counts = n_index == 1 and { n } or counts_of(args, found_at, n, n_index)
+  for k = 1, n_index do
+    if not index_stands(args, keys_at, k, found_at, n, counts[k], limit) then
+      return false
+    end
+  end
+  return true, next_at
+end
+
+-- -s: scan s finds something else than it is to find; or as commit.
+local function commit_seen(keys, args)
+  if not call then
+    look_up()
+  end
+  local last = #args
+  local first = last - args[last]
+  local at, good, s = first, true, 0
+  while at < last do
+    s = s + 1
+    good, at = scan_stands(keys[1], args, at)
+    if not good then
+      return -s
+    end
+  end
+  for i = last, first, -1 do
+    args[i] = nil
+  end
+  return commit(keys, args)
+end
+
 redis.register_function('belay3_commit', commit)
+redis.register_function('belay3_commit_seen', commit_seen)
 redis.register_function {
   function_name = 'belay3_scan',
   callback = scan_all,

@@ -280,7 +280,7 @@ static void vk_close(struct driver *d)
 static const struct driver_ops ops = {
     .name = "valkey",
     .version = DRIVER_VERSION,
-    .caps = DRIVER_LOSES_REPLIES | DRIVER_FAR | DRIVER_SEES_TWICE,
+    .caps = DRIVER_LOSES_REPLIES | DRIVER_FAR | DRIVER_SEES_TWICE | DRIVER_SCAN_GUARDS,
     .attempt_size = sizeof(struct vk_attempt),
     .begin = vk_begin,
     .read = vk_read,

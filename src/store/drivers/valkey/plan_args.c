@@ -278,12 +278,14 @@ void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_requ
                                       &p->puts,      &p->nulls,    &p->indexes,
                                       &p->rest_head, &p->streams,  &p->entries,
                                       &p->counters,  &p->feeds,    &p->chunks,
-                                      &p->holds,     &p->wake };
+                                      &p->holds,     &p->wake,     &p->scans };
 
     add_holds(p, at);
     add_wake(p);
     add_head(p);
+    vk_plan_scans(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", "belay3_commit", p->keys.base, lists, COUNT_OF(lists));
+    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay3_commit_seen" : "belay3_commit",
+             p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

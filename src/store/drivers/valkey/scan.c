@@ -31,7 +31,7 @@ bool vk_scan_is_plain(const struct read *q)
     return s->n_indexes == 1 && s->n_fetch == 0 && !s->after && !q->rank.hold;
 }
 
-static void add_rank(struct vk_args *l, int64_t rank)
+void vk_add_rank(struct vk_args *l, int64_t rank)
 {
     if (rank <= -RANK_MAX)
         vk_add_str(l, "-inf");
@@ -83,8 +83,8 @@ static size_t add_own(struct vk_args *l, const struct scan *s,
 
 static void add_scan(struct vk_layout *keys, struct vk_args *l, const struct scan *s)
 {
-    add_rank(l, s->min_rank);
-    add_rank(l, s->max_rank);
+    vk_add_rank(l, s->min_rank);
+    vk_add_rank(l, s->max_rank);
     if (s->after) {
         vk_add_i64(l, s->after->rank);
         vk_add(l, s->after->member);

@@ -4,7 +4,7 @@
  *   values.c   rows and numbers out of answers; lists of arguments; the server's time
  *   read.c     questions;  scan.c  those about rank indexes, and what an attempt holds
  *   commit.c   plans: sent, and the answer understood;  plan_args.c, plan_ranks.c,
- *              plan_rest.c  their arguments
+ *              plan_rest.c, plan_scans.c  their arguments
  *   collect.c  the keys of a namespace and what is in them;  walk.c  shown in order
  *   care.c     erasing;  check.c  looking for damage
  */
@@ -116,7 +116,10 @@ MUST_USE belay_rc vk_take_scan(struct read *q, const struct vk_reply *reply, boo
                                struct vk_attempt *at, int64_t asked_us,
                                struct belay_arena *a, struct belay_error *err);
 
-/* --- plan_args.c, plan_ranks.c, plan_rest.c: a plan as arguments --- */
+/* The end of a range. */
+void vk_add_rank(struct vk_args *l, int64_t rank);
+
+/* --- plan_args.c, plan_ranks.c, plan_rest.c, plan_scans.c: a plan as arguments --- */
 
 /* A small table: what belongs to a name. */
 struct vk_names {
@@ -177,7 +180,7 @@ struct vk_plan {
     size_t *order; /* guards, as the function counts them */
     struct vk_args head, row_keys, row_vers, puts;
     struct vk_args rest_head, nulls, indexes, streams, entries, counters, feeds, chunks;
-    struct vk_args holds, wake;
+    struct vk_args holds, wake, scans;
     size_t n_of[VK_GUARD_CLASSES];        /* guards */
     size_t n_groups_of[VK_GROUP_CLASSES]; /* of ranks */
     uint8_t *put_sizes;                   /* arguments of each put */
@@ -197,6 +200,7 @@ MUST_USE belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err);
 void vk_plan_rest(struct vk_plan *p); /* all but the rows */
 void vk_plan_add_rank(struct vk_plan *p, size_t effect);
 void vk_plan_add_groups(struct vk_plan *p); /* when all rank effects are there */
+void vk_plan_scans(struct vk_plan *p);
 /* The command; it also gives back what the attempt holds. */
 void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_request *r);
 
