@@ -16,9 +16,8 @@ static const struct column job_columns[] = {
     [JOB_PAYLOAD] = { "payload", VALUE_JSON, false },
 };
 /* clang-format on */
-static const struct row_type row_job = {
-    "job", 301, 1, JOB_COLUMNS, job_columns, ROW_WORKED
-};
+static const struct row_type row_job = { "job",       301,         1,
+                                         JOB_COLUMNS, job_columns, ROW_WORKED };
 static const struct row_type *const types[] = {
     &row_namespace, &row_format, &row_epoch, &row_fence_floor, &row_clock,
     &row_slot,      &row_upload, &row_blob,  &row_job,

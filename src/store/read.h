@@ -30,29 +30,27 @@ struct scan {
     size_t n_indexes;
     int64_t min_rank, max_rank;      /* inclusive */
     const struct scan_cursor *after; /* start behind this; NULL: at the beginning */
-    bool descending;                 /* the order, and `after`, turned round */
-    bool pick;                       /* in txn_load: as txn_pick */
-    unsigned hints; /* bit per fetch: its rows are not guarded, as by txn_peek */
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;
+    unsigned hints;  /* bit per fetch: its rows are not guarded, as by txn_peek */
+    bool descending; /* the order, and `after`, turned round */
 
     /* For txn_load; drivers do not look at them. */
-    const struct row_want
-        *cover; /* every plan that changes the index changes this row, too,
-                                     which the body reads before or along: as long as the
-                                     row stands, the index does; NULL: nobody sees to that */
-    bool
-        grows; /* with a cover: others may enter behind all that is there without changing
-                     the row; what is known of the index ends with its last member */
-    bool again; /* later bodies of this program will ask the same, with max_rank as it
-                   is or higher: where the driver guards scans, it may be answered from what
-                   was read before, and the commit sees to it that this still stands, also of
-                   rows that are hints.  Not
-                   descending, without a cursor */
-    size_t
-        ahead; /* with a cover, or with `again`: so many more may be read along, for later
-                     bodies */
+    bool pick; /* as txn_pick */
+    /* Later bodies of this program will ask the same, with max_rank as it is or higher: where
+     * the driver guards scans, it may be answered from what was read before, and the commit
+     * sees to it that this still stands, also of rows that are hints.  Not descending,
+     * without a cursor. */
+    bool again;
+    /* With a cover: others may enter behind all that is there without changing the row; what
+     * is known of the index ends with its last member. */
+    bool grows;
+    /* Every plan that changes the index changes this row, too, which the body reads before or
+     * along: as long as the row stands, the index does; NULL: nobody sees to that. */
+    const struct row_want *cover;
+    size_t ahead; /* with a cover, or with `again`: so many more may be read along, for
+                     later bodies */
 };
 
 struct hit {

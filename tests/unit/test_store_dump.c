@@ -61,7 +61,8 @@ static const struct column thing_columns[] = {
     { "hits", VALUE_I64, true },
 };
 static const struct row_type row_thing = { "thing", 90, 1, 5, thing_columns, 0 };
-static const struct row_type row_hidden = { "hidden", 91, 1, 5, thing_columns, ROW_INTERNAL };
+static const struct row_type row_hidden = { "hidden",      91,          1, 5,
+                                            thing_columns, ROW_INTERNAL };
 
 /* --- cases --- */
 
