@@ -64,7 +64,7 @@ static int64_t seen_up_to(const struct scan *s, const struct hits *found,
         return found->n > 0 ? found->hit[found->n - 1].rank : s->min_rank - 1;
     if (!next)
         return s->max_rank;
-    return next->n > 0 ? next->hit[0].rank - 1 : RANK_MAX;
+    return next->n > 0 ? next->hit[0].rank - 1 : scan_beyond(s);
 }
 
 /* What was found, as it was found: what the body makes of it is its own. */

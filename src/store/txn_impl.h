@@ -253,6 +253,14 @@ static inline bool scan_shows_nothing(const struct scan *scan)
 
 /* --- txn_ahead.c --- */
 
+/* So far behind its last rank a scan looks for the next member, and no further: what has left an
+ * index may still be in a store's way.  For times, ten seconds. */
+#define SCAN_BEYOND 10000
+static inline int64_t scan_beyond(const struct scan *s)
+{
+    return s->max_rank < RANK_MAX - SCAN_BEYOND ? s->max_rank + SCAN_BEYOND : RANK_MAX;
+}
+
 /* Whether the scan is answered by what this program knows; the rows of *out are remembered. */
 MUST_USE bool txn_recall_scan(struct txn *t, const struct scan *scan, struct hits *out);
 /* How many more are to be asked for, and whether also where the next member stands behind the

@@ -86,7 +86,7 @@ static belay_rc load_scan(struct txn *t, struct load *l, const struct scan *scan
     s->behind = (struct scan){ .indexes = scan->indexes,
                                .n_indexes = 1,
                                .min_rank = scan->max_rank + 1,
-                               .max_rank = RANK_MAX,
+                               .max_rank = scan_beyond(scan),
                                .limit = 1 };
     s->beyond = load_rank(l, &s->behind, false);
     return BELAY_OK;

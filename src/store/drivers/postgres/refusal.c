@@ -136,33 +136,51 @@ static bool is_rank_effect(const struct effect *e)
            e->kind == EFFECT_RANK_REMOVE;
 }
 
-belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
-                        const struct plan *plan, struct plan_result *result,
-                        struct belay_arena *a, struct belay_error *err)
+static belay_rc look_at_all(const struct look *l, struct belay_error *err)
 {
-    const struct look l = { s, conn, plan, result, a };
+    const struct plan *plan = l->plan;
     belay_rc rc = BELAY_OK;
 
     /* Whatever else is wrong (rule 3): a statement of many parts complains of any. */
     for (size_t i = 0; i < plan->n_guards; i++) {
-        rc = look_guard(&l, i, err);
-        if (rc || result->conflict)
+        rc = look_guard(l, i, err);
+        if (rc || l->result->conflict)
             return rc;
     }
     for (size_t i = 0; i < plan->n_effects && !rc; i++) {
         if (is_rank_effect(&plan->effects[i]))
-            rc = look_rank(&l, &plan->effects[i], err);
+            rc = look_rank(l, &plan->effects[i], err);
         else if (plan->effects[i].kind == EFFECT_LOG_APPEND)
-            rc = look_log(&l, i, err);
+            rc = look_log(l, i, err);
     }
     for (int bounds = 0; bounds < 2; bounds++) {
         for (size_t i = 0; i < plan->n_effects && !rc; i++) {
             if (is_counter_effect(&plan->effects[i]))
-                rc = look_counter(&l, i, bounds == 1, err);
+                rc = look_counter(l, i, bounds == 1, err);
         }
     }
     if (rc == BELAY_OK)
-        result->conflict = true;
+        l->result->conflict = true;
+    return rc;
+}
+
+/* Of one snapshot: somebody may take a member between two looks, after its guard was seen to
+ * hold, and that is no damage. */
+belay_rc pg_why_refused(struct pg_store *s, struct pg_conn *conn,
+                        const struct plan *plan, struct plan_result *result,
+                        struct belay_arena *a, struct belay_error *err)
+{
+    static const char what[] = "looking after a refusal";
+    const struct look l = { s, conn, plan, result, a };
+    belay_rc rc =
+        pg_run(conn, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", what, err);
+
+    if (rc)
+        return rc;
+    conn->open_txn = true;
+    rc = look_at_all(&l, err);
+    if (!conn->bad && pg_run(conn, "ROLLBACK", what, NULL) == BELAY_OK)
+        conn->open_txn = false;
     return rc;
 }
 
