@@ -49,9 +49,11 @@ int main(int argc, char **argv)
     struct bench_vk vk[BENCH_SYNCS];
     struct bench_store b[BENCH_SYNCS] = { { .driver = NULL } };
     struct rates r[BENCH_SYNCS];
-    bool ok = bench_vk_open(vk);
 
+    bench_run_peer(&o, "bullmq", "always", &peers[BENCH_ALWAYS], NULL);
+    bench_run_peer(&o, "bullmq", "everysec", &peers[BENCH_EVERYSEC], NULL);
     bench_take_peers(peers, BENCH_SYNCS, argc, argv);
+    bool ok = bench_vk_open(vk);
     for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
         ok = bench_vk_store(&b[s], &vk[s], &bench_schema_jobs) &&
              measure(&r[s], 0, 0, &vk[s], &b[s], true);

@@ -6,7 +6,7 @@
  *
  * measured on the same machine, at the same time of day (fill a backlog, then claim, run an
  * empty handler and complete until nothing is left, best of several concurrencies).  Without
- * the option these figures count: BullMQ 6.7, 12937/s and 14358/s, Node 22, Redis 7.0, two
+ * the option, and without BELAY_BENCH_PEERS (peer.h), these figures count: BullMQ 6.7, 12937/s and 14358/s, Node 22, Redis 7.0, two
  * virtual cores, fdatasync 0.12 to 0.25 ms; peer_measured says 0 then.
  *
  * per_s_1: one caller. */
@@ -56,9 +56,11 @@ int main(int argc, char **argv)
     struct bench_vk vk[BENCH_SYNCS];
     struct belay *b[BENCH_SYNCS] = { NULL };
     struct rates r[BENCH_SYNCS];
-    bool ok = bench_vk_open(vk);
 
+    bench_run_peer(&o, "bullmq", "always", &peers[BENCH_ALWAYS], NULL);
+    bench_run_peer(&o, "bullmq", "everysec", &peers[BENCH_EVERYSEC], NULL);
     bench_take_peers(peers, BENCH_SYNCS, argc, argv);
+    bool ok = bench_vk_open(vk);
     for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
         ok = (b[s] = bench_vk_belay(&vk[s])) != NULL &&
              measure(&r[s], 0, 0, &vk[s], b[s], true);
