@@ -1,8 +1,12 @@
 /* Where things lie is a hint (places.h): what was moved is found again, and whoever lies there
  * now is left alone. */
+#include <pthread.h>
+#include <unistd.h>
+
 #include "pg.h"
 
 #define MEMBERS 40
+#define LOOKS 10000 /* of a millisecond */
 
 static struct bytes name_of(int i, char out[16])
 {
@@ -160,12 +164,104 @@ static void replaced(struct tap *t)
     expect_held(&h, "400");
 }
 
+/* --- somebody is faster than the looks that explain a refusal --- */
+
+struct planned {
+    struct raw raw;
+    belay_rc rc;
+};
+
+static void *commit_planned(void *arg)
+{
+    struct planned *p = arg;
+
+    p->rc = raw_commit(&p->raw);
+    return NULL;
+}
+
+static void plan_end_of(struct raw *r, const char *member, int64_t rank)
+{
+    int64_t ver = raw_ver(r, member);
+
+    raw_guard(r, member, ver);
+    raw_put(r, member, ver, 2);
+    raw_rank(r, EFFECT_RANK_REMOVE, "held", member, rank, 0);
+}
+
+/* So many wait for a table of this schema. */
+static bool somebody_waits(const struct harness *h, PGconn *pg, const char *n)
+{
+    char words[256], schema[PG_SCHEMA_MAX], out[16] = "";
+
+    pg_schema_of(h->dir, schema);
+    (void)snprintf(words, sizeof(words),
+                   "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation ="
+                   " '%s.belay_rank'::regclass",
+                   schema);
+    for (int i = 0; i < LOOKS; i++) {
+        if (pg_test_ask(pg, words, out, sizeof(out)) && strcmp(out, n) == 0)
+            return true;
+        (void)usleep(1000);
+    }
+    return false;
+}
+
+/* A plan with outdated places is refused.  Between the look at a guard and the look at its
+ * member somebody takes the member, as one may: a conflict, and nothing is damaged.  Two
+ * locks upon the ranks hold the plan, and then the look at the member before that one; they
+ * are granted in order. */
+static void taken_between_looks(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    char lock[128], take_it[512], schema[PG_SCHEMA_MAX];
+    struct planned p;
+    pthread_t thread;
+
+    if (!open_filled(&h, t))
+        return;
+    run(&h, "DELETE FROM", "belay_rank WHERE idx = 'chaff'");
+    run(&h, "VACUUM FULL", "belay_rank");
+    pg_schema_of(h.dir, schema);
+    (void)snprintf(lock, sizeof(lock),
+                   "BEGIN; LOCK TABLE %s.belay_rank IN ACCESS EXCLUSIVE MODE", schema);
+    (void)snprintf(take_it, sizeof(take_it),
+                   "UPDATE %s.belay_thing SET ver = ver + 1 WHERE id = 'm0041';"
+                   " DELETE FROM %s.belay_rank WHERE idx = 'held' AND member = 'm0041';"
+                   " COMMIT",
+                   schema, schema);
+    PGconn *watch = pg_test_connect(pg_test_url());
+    PGconn *first = pg_test_connect(pg_test_url());
+    PGconn *second = pg_test_connect(pg_test_url());
+
+    TAP_OK(t, raw_begin(&p.raw, &h));
+    plan_end_of(&p.raw, "m0040", 0);
+    plan_end_of(&p.raw, "m0041", 1); /* two of a kind are done where they lie */
+    PQclear(PQexec(first, lock));
+    TAP_OK(t, pthread_create(&thread, NULL, commit_planned, &p) == 0);
+    TAP_OK(t, somebody_waits(&h, watch, "1")); /* the plan */
+    TAP_OK(t, PQsendQuery(second, lock));
+    TAP_OK(t, somebody_waits(&h, watch, "2"));
+    PQclear(PQexec(first, "COMMIT"));
+    for (PGresult *got; (got = PQgetResult(second));)
+        PQclear(got);
+    TAP_OK(t, somebody_waits(&h, watch, "1")); /* the first look at a member */
+    PQclear(PQexec(second, take_it));
+    (void)pthread_join(thread, NULL);
+    CHECK_RC(&h, p.rc, BELAY_OK);
+    TAP_OK(t, p.raw.result.conflict);
+    raw_end(&p.raw);
+    PQfinish(first);
+    PQfinish(second);
+    PQfinish(watch);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "places: what was taken is ended where it lies", unmoved },
         { "places: in a table that was rewritten it is found again", rewritten },
         { "places: who lies there now is left alone", replaced },
+        { "places: taken between two looks is a conflict", taken_between_looks },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
 }
