@@ -7,6 +7,7 @@ struct put {
     uint64_t constant; /* of them, those that become the same in all rows */
     bool guarded;      /* it looks at the versions, too: the rows are not locked yet */
     bool placed;       /* and meets them where they lie */
+    bool told;         /* the answer says where they lie now */
 };
 
 /* A changed column that each row has a value of its own for. */
@@ -17,14 +18,17 @@ static bool is_listed(const struct put *put, unsigned column)
 
 /* What follows the rows of a guarded put: the versions they must have, in u.want, and a
  * complaint of those that have another. */
-static void put_guard(const struct pg_group *g, unsigned indexes, struct buf *text)
+static void put_guard(const struct pg_group *g, const struct put *put, unsigned indexes,
+                      struct buf *text)
 {
     buf_printf(text,
-               " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
+               " AND t.ver = u.want RETURNING u.i%s) %sSELECT \"%s\".belay1_guard(CASE"
                " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
                " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
-               " (SELECT w.i FROM w)) END)",
-               g->s->schema, indexes, indexes);
+               " (SELECT w.i FROM w)) END)%s",
+               put->told ? ", t.ctid" : "",
+               put->told ? "SELECT g.ok, w.ctid FROM (" : "", g->s->schema, indexes,
+               indexes, put->told ? " AS ok) g LEFT JOIN w ON true" : "");
 }
 
 /* $1 ns, keys, new versions, the listed columns, then the constant ones.  Guarded: then the
@@ -40,7 +44,8 @@ static const struct pg_sql *put_many_sql(const struct pg_group *g,
                                     .type = g->type,
                                     .a = put->changed,
                                     .b = put->constant,
-                                    .flags = put->guarded * 2U + put->placed };
+                                    .flags = put->told * 4U + put->guarded * 2U +
+                                             put->placed };
     const struct pg_sql *known = pg_sql_known(g->s, &shape);
 
     if (known)
@@ -83,7 +88,7 @@ static const struct pg_sql *put_many_sql(const struct pg_group *g,
         pg_meet_end(g->s, g->type, &text);
     }
     if (put->guarded) /* who changed the row meanwhile has changed its version */
-        put_guard(g, at + 1, &text);
+        put_guard(g, put, at + 1, &text);
     return lists.failed || names.failed ? NULL : pg_sql_made(g->s, &shape, &text);
 }
 
@@ -103,20 +108,29 @@ static uint64_t constant_columns(const struct pg_group *g, const struct item_of 
     return constant && pg_texts_are_few(g->s) ? constant : 0;
 }
 
-/* Where the rows of a list lie; NULL: that is not known of all of them.  Only of those that a
- * pick has just read: who comes by the index clears a page of versions that nobody sees any
- * more, and makes room for the next one there. */
+/* Where the rows of a list lie; NULL: that is not known of all of them. */
 static struct pg_place *find_places(const struct pg_group *g,
                                     const struct item_of *item, size_t n)
 {
     struct pg_place *met =
-        g->holds && pg_plans(g->s) ? arena_zalloc(g->p->arena, n, sizeof(*met)) : NULL;
+        pg_plans(g->s) ? arena_zalloc(g->p->arena, n, sizeof(*met)) : NULL;
 
     for (size_t i = 0; met && i < n; i++) {
         const struct guard *guard = item[i].guard;
         met[i] = pg_place_of_row(g->ns, &guard->ref, guard->ver);
     }
     return met && pg_places_find(&g->s->places, met, n) ? met : NULL;
+}
+
+/* What was picked and is put will be put again, when its work is done; and then it rests. */
+static struct pg_place *new_places(const struct pg_group *g, const struct item_of *item,
+                                   size_t n)
+{
+    struct pg_place *made = arena_zalloc(g->p->arena, n, sizeof(*made));
+
+    for (size_t i = 0; made && i < n; i++)
+        made[i] = pg_place_of_row(g->ns, &item[i].guard->ref, item[i].effect->row.ver);
+    return made;
 }
 
 static void arg_places(const struct pg_group *g, struct pg_call *c,
@@ -136,11 +150,13 @@ static void call_put_many(const struct pg_group *g, struct put *put,
     const struct pg_place *met = put->guarded ? find_places(g, item, n) : NULL;
 
     put->placed = met != NULL;
+    put->told = met && !met[0].ours && n >= PG_MANY_ROWS;
     struct pg_call *c =
         pg_add(g->p, put_many_sql(g, put), 5U + g->type->n_key + g->type->n_columns);
     if (c) {
         c->tag = (int64_t)item[0].index;
         c->met = met;
+        c->made = put->told ? new_places(g, item, n) : NULL;
         c->n_places = n;
     }
     pg_arg_bytes(g->p, c, g->ns);

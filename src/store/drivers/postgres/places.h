@@ -23,6 +23,7 @@ struct pg_place {
     int64_t ver;
     uint8_t tid[PG_TID_LEN];
     bool known;
+    bool ours; /* this process has written it there: it was not read */
 };
 
 struct pg_places {

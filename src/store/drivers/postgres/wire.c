@@ -221,10 +221,13 @@ int64_t pg_i64(const PGresult *r, int row, int column)
 
 void pg_take_places(const PGresult *r, struct pg_place *out, size_t n)
 {
+    const int last = PQnfields(r) - 1;
+
     for (size_t i = 0; i < n && i < (size_t)PQntuples(r); i++) {
-        out[i].known = PQgetlength(r, (int)i, 0) == PG_TID_LEN;
+        out[i].known = PQgetlength(r, (int)i, last) == PG_TID_LEN;
+        out[i].ours = true;
         if (out[i].known)
-            memcpy(out[i].tid, PQgetvalue(r, (int)i, 0), PG_TID_LEN);
+            memcpy(out[i].tid, PQgetvalue(r, (int)i, last), PG_TID_LEN);
     }
 }
 
