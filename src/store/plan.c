@@ -2,21 +2,28 @@
 
 #include "store/read.h"
 
+bool fetch_key(const struct fetch *f, struct bytes member,
+               struct value out[SCHEMA_KEY_MAX])
+{
+    unsigned last = f->type->n_key - 1U;
+
+    for (unsigned i = 0; i < last; i++)
+        out[i] = f->prefix[i];
+    out[last] = value_text(member);
+    if (f->type->columns[last].type != VALUE_I64)
+        return true;
+    out[last] = value_i64(0);
+    return bytes_to_i64(member, &out[last].i);
+}
+
 belay_rc fetch_ref(struct row_ref *out, const struct fetch *f, struct bytes member,
                    struct belay_arena *a, struct belay_error *err)
 {
     struct value key[SCHEMA_KEY_MAX];
-    unsigned last = f->type->n_key - 1U;
 
-    for (unsigned i = 0; i < last; i++)
-        key[i] = f->prefix[i];
-    key[last] = value_text(member);
-    if (f->type->columns[last].type == VALUE_I64) {
-        key[last] = value_i64(0);
-        if (!bytes_to_i64(member, &key[last].i))
-            return err_reason(err, BELAY_CORRUPT, "member",
-                              "rank member: not a key of row type %s", f->type->name);
-    }
+    if (!fetch_key(f, member, key))
+        return err_reason(err, BELAY_CORRUPT, "member",
+                          "rank member: not a key of row type %s", f->type->name);
     return row_ref_make(out, f->type, key, a, err);
 }
 

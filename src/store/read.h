@@ -122,6 +122,10 @@ struct read {
     };
 };
 
+/* The values of the key that a member is the last part of; false: it cannot be. */
+MUST_USE bool fetch_key(const struct fetch *f, struct bytes member,
+                        struct value out[SCHEMA_KEY_MAX]);
+
 /* The row a member names, for drivers and the transaction layer alike.  `corrupt` when
  * the member cannot be a key of that type. */
 MUST_USE belay_rc fetch_ref(struct row_ref *out, const struct fetch *f,

@@ -264,10 +264,10 @@ MUST_USE bool pg_bytes(const PGresult *r, int row, int column, struct belay_aren
 MUST_USE bool pg_value(const PGresult *r, int row, int column, enum value_kind kind,
                        struct belay_arena *a, struct value *out);
 /* The row whose version is at `column`, its columns behind; *out = NULL when that is
- * NULL. */
+ * NULL.  With a key, which lives as long as the arena, the answer is without those columns. */
 MUST_USE bool pg_row(const PGresult *r, int row, int column,
-                     const struct row_type *type, struct belay_arena *a,
-                     const struct row **out);
+                     const struct row_type *type, const struct value *key,
+                     struct belay_arena *a, const struct row **out);
 
 /* --- connect.c --- */
 

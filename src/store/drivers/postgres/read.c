@@ -74,7 +74,7 @@ static bool take_row(struct asking *q, const PGresult *r, int i, size_t at)
 {
     struct read *read = &q->reads[at];
 
-    return pg_row(r, i, 1, read->row.ref.type, q->arenas[at], &read->row.out);
+    return pg_row(r, i, 1, read->row.ref.type, NULL, q->arenas[at], &read->row.out);
 }
 
 static bool take_rows(struct asking *q, const struct asked *group)

@@ -1,6 +1,25 @@
 /* Answers to questions for parts of rank indexes (read_rank.c). */
 #include "store/drivers/postgres/read.h"
 
+/* How many columns a fetched row has in an answer: its key is known. */
+static int columns_of(const struct fetch *f)
+{
+    return 1 + f->type->n_columns - f->type->n_key;
+}
+
+/* The key of a row, for as long as the arena lives: the member does. */
+static bool keep_key(const struct fetch *f, struct bytes member, struct belay_arena *a,
+                     struct value key[SCHEMA_KEY_MAX])
+{
+    bool ok = true;
+
+    if (!fetch_key(f, member, key))
+        return true; /* then there is no row: pg_check_members */
+    for (unsigned i = 0; i + 1U < f->type->n_key && ok; i++)
+        ok = key[i].kind == VALUE_I64 || arena_copy(a, key[i].b, &key[i].b);
+    return ok;
+}
+
 static bool take_hit(const struct scan *scan, const PGresult *r, int i, struct hit *hit,
                      struct belay_arena *a)
 {
@@ -12,9 +31,12 @@ static bool take_hit(const struct scan *scan, const PGresult *r, int i, struct h
         !pg_bytes(r, i, 3, a, &hit->member))
         return false;
     for (size_t k = 0; k < scan->n_fetch; k++) {
-        if (!pg_row(r, i, column, scan->fetch[k].type, a, &hit->rows[k]))
+        const struct fetch *f = &scan->fetch[k];
+        struct value key[SCHEMA_KEY_MAX];
+        if (!keep_key(f, hit->member, a, key) ||
+            !pg_row(r, i, column, f->type, key, a, &hit->rows[k]))
             return false;
-        column += 1 + scan->fetch[k].type->n_columns;
+        column += columns_of(f);
     }
     return true;
 }
@@ -43,7 +65,7 @@ static int places_column(const struct scan *scan)
     int column = 4;
 
     for (size_t k = 0; k < scan->n_fetch; k++)
-        column += 1 + scan->fetch[k].type->n_columns;
+        column += columns_of(&scan->fetch[k]);
     return column;
 }
 

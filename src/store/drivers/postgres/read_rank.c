@@ -58,44 +58,51 @@ static const char member_i64[] =
     "CASE WHEN p.member ~ '^(0|-?[1-9][0-9]{0,18})$' AND p.member::numeric BETWEEN"
     " -9223372036854775808 AND 9223372036854775807 THEN p.member::int8 END";
 
-/* The rows that members name: key = prefix..., member.  Each is found by its key, as in
- * pg_find_each.  The prefixes' parameters begin at *next; NULL: they are columns f0, f1 ...
- * of q. */
+/* The rows that members name: key = prefix..., member.  Each is found by its key: the planner
+ * is told so, or it cannot do anything else, as in pg_find_each.  The prefixes' parameters begin
+ * at *next; NULL: they are columns f0, f1 ... of q. */
 static void rank_fetches(const struct pg_store *s, const struct scan *scan,
                          unsigned *next, struct buf *out)
 {
+    const bool plain = pg_plans(s);
     unsigned column = 0;
 
     for (size_t i = 0; i < scan->n_fetch; i++) {
         const struct row_type *type = scan->fetch[i].type;
         unsigned last = type->n_key - 1U;
+        char x[32] = "x", row[32];
 
-        buf_append_str(out, " LEFT JOIN LATERAL (SELECT x.ctid AS at, x.* FROM ");
+        (void)snprintf(row, sizeof(row), "t%zu", i);
+        if (plain)
+            memcpy(x, row, sizeof(x));
+        buf_append_str(out, plain ? " LEFT JOIN "
+                                  : " LEFT JOIN LATERAL (SELECT x.ctid, x.* FROM ");
         pg_table(s, type->name, out);
-        buf_append_str(out, " x WHERE x.ns = $1");
+        buf_printf(out, " %s %s %s.ns = $1", x, plain ? "ON" : "WHERE", x);
         for (unsigned k = 0; k < last; k++) {
-            buf_printf(out, " AND x.\"%s\" = ", type->columns[k].name);
+            buf_printf(out, " AND %s.\"%s\" = ", x, type->columns[k].name);
             if (next)
                 buf_printf(out, "$%u::%s", (*next)++,
                            pg_type_name(type->columns[k].type));
             else
                 buf_printf(out, "q.f%u", column++);
         }
-        buf_printf(out, " AND x.\"%s\" = %s LIMIT 1) t%zu ON true",
-                   type->columns[last].name,
-                   type->columns[last].type == VALUE_I64 ? member_i64 : "p.member", i);
+        buf_printf(out, " AND %s.\"%s\" = %s", x, type->columns[last].name,
+                   type->columns[last].type == VALUE_I64 ? member_i64 : "p.member");
+        if (!plain)
+            buf_printf(out, " LIMIT 1) %s ON true", row);
     }
 }
 
-/* Which question, the member, the rows. */
+/* Which question, the member, the rows without their keys. */
 static void rank_columns(const struct scan *scan, const char *begin, struct buf *text)
 {
     buf_printf(text, "%s, p.idx, p.rank, p.member", begin);
     for (size_t i = 0; i < scan->n_fetch; i++) {
-        char prefix[32];
-        (void)snprintf(prefix, sizeof(prefix), "t%zu.", i);
-        buf_printf(text, ", t%zu.ver, ", i);
-        pg_columns(scan->fetch[i].type, scan->fetch[i].type->n_columns, prefix, text);
+        const struct row_type *type = scan->fetch[i].type;
+        buf_printf(text, ", t%zu.ver", i);
+        for (unsigned k = type->n_key; k < type->n_columns; k++)
+            buf_printf(text, ", t%zu.\"%s\"", i, type->columns[k].name);
     }
 }
 
@@ -105,7 +112,7 @@ static void place_columns(const struct scan *scan, struct buf *text)
     buf_append_str(text, ", p.tid");
     for (size_t i = 0; i < scan->n_fetch; i++) {
         if (!((scan->hints >> i) & 1))
-            buf_printf(text, ", t%zu.at", i);
+            buf_printf(text, ", t%zu.ctid", i);
     }
 }
 

@@ -97,7 +97,7 @@ static belay_rc show_row(struct walk *w, const PGresult *r, int i, const void *w
 {
     struct item item = { .kind = ITEM_ROW };
 
-    if (!pg_row(r, i, 0, what, a, &item.row))
+    if (!pg_row(r, i, 0, what, NULL, a, &item.row))
         return err_no_memory(err, "a walk");
     return w->visit(w->arg, &item, err);
 }

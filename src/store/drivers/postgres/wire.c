@@ -257,22 +257,36 @@ bool pg_value(const PGresult *r, int row, int column, enum value_kind kind,
     return true;
 }
 
+static struct row *row_with_key(const struct row_type *type, const struct value *key,
+                                struct belay_arena *a)
+{
+    struct row *made =
+        arena_alloc(a, sizeof(*made) + type->n_columns * sizeof(struct value));
+
+    if (!made)
+        return NULL;
+    struct value *v = (struct value *)(made + 1);
+    for (unsigned i = 0; key && i < type->n_key; i++)
+        v[i] = key[i];
+    *made = (struct row){ .type = type, .v = v };
+    return made;
+}
+
 bool pg_row(const PGresult *r, int row, int column, const struct row_type *type,
-            struct belay_arena *a, const struct row **out)
+            const struct value *key, struct belay_arena *a, const struct row **out)
 {
     *out = NULL;
     if (PQgetisnull(r, row, column))
         return true;
-    struct row *made =
-        arena_alloc(a, sizeof(*made) + type->n_columns * sizeof(struct value));
+    struct row *made = row_with_key(type, key, a);
     if (!made)
         return false;
+    made->ver = pg_i64(r, row, column++);
     struct value *v = (struct value *)(made + 1);
-    for (unsigned i = 0; i < type->n_columns; i++) {
-        if (!pg_value(r, row, column + 1 + (int)i, type->columns[i].type, a, &v[i]))
+    for (unsigned i = key ? type->n_key : 0; i < type->n_columns; i++) {
+        if (!pg_value(r, row, column++, type->columns[i].type, a, &v[i]))
             return false;
     }
-    *made = (struct row){ .type = type, .ver = pg_i64(r, row, column), .v = v };
     *out = made;
     return true;
 }
