@@ -63,21 +63,22 @@ static void report(struct buf *fields, const struct bench_peer *peers, struct ra
 
 int main(int argc, char **argv)
 {
-    struct bench_peer peers[PEERS] = {
-        [BEST] = { "pg-boss", 27372, false }, [C1] = { "pg-boss-c1", 714, false }
-    };
+    struct bench_peer peers[PEERS] = { [BEST] = { .name = "pg-boss", .per_s = 27372 },
+                                       [C1] = { .name = "pg-boss-c1", .per_s = 714 } };
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS;
     struct rates r;
     struct bench_pg pg;
 
-    bench_run_peer(&o, "pg-boss", "on", &peers[BEST], &peers[C1]);
     bench_take_peers(peers, PEERS, argc, argv);
     bool ok = bench_pg_open(&pg, &o);
     struct belay *b = ok ? bench_pg_belay(&pg, CALLERS) : NULL;
     ok = b && measure(&r, 0, &pg, b, o.smoke);
-    for (unsigned i = 0; i < rounds && ok; i++)
+    for (unsigned i = 0; i < rounds && ok; i++) {
+        if (bench_peer_turn(i, rounds))
+            bench_run_peer(&o, "pg-boss", "on", &peers[BEST], &peers[C1]);
         ok = measure(&r, i, &pg, b, o.smoke);
+    }
     belay_close(b);
     bench_pg_close(&pg);
 

@@ -185,8 +185,8 @@ static bool run(struct rates *r, unsigned rounds, const struct site *s, bool smo
 
 int main(int argc, char **argv)
 {
-    struct bench_peer peers[] = { { "plainjob", 2201, false },
-                                  { "beanstalkd", 5674, false } };
+    struct bench_peer peers[] = { { .name = "plainjob", .per_s = 2201 },
+                                  { .name = "beanstalkd", .per_s = 5674 } };
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS;
     struct site site = { .b = NULL };

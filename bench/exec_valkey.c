@@ -63,8 +63,7 @@ static void report(struct buf *fields, const struct bench_vk *vk, struct rates *
     bench_vk_field(fields, vk, "peer_c1_measured", c1->measured);
 }
 
-static void take_peers(struct bench_peer *peers, const struct bench_options *o,
-                       int argc, char **argv)
+static void run_peers(struct bench_peer *peers, const struct bench_options *o)
 {
     static const char *const syncs[BENCH_SYNCS] = {
         [BENCH_ALWAYS] = "always", [BENCH_EVERYSEC] = "everysec"
@@ -72,16 +71,16 @@ static void take_peers(struct bench_peer *peers, const struct bench_options *o,
 
     for (unsigned s = 0; s < BENCH_SYNCS; s++)
         bench_run_peer(o, "bullmq", syncs[s], &peers[s], &peers[BENCH_SYNCS + s]);
-    bench_take_peers(peers, PEERS, argc, argv);
 }
 
 int main(int argc, char **argv)
 {
     struct bench_peer peers[PEERS] = {
-        [BENCH_ALWAYS] = { "bullmq-always", 12937, false },
-        [BENCH_EVERYSEC] = { "bullmq-everysec", 14358, false },
-        [BENCH_SYNCS + BENCH_ALWAYS] = { "bullmq-always-c1", 1540, false },
-        [BENCH_SYNCS + BENCH_EVERYSEC] = { "bullmq-everysec-c1", 2646, false },
+        [BENCH_ALWAYS] = { .name = "bullmq-always", .per_s = 12937 },
+        [BENCH_EVERYSEC] = { .name = "bullmq-everysec", .per_s = 14358 },
+        [BENCH_SYNCS + BENCH_ALWAYS] = { .name = "bullmq-always-c1", .per_s = 1540 },
+        [BENCH_SYNCS +
+            BENCH_EVERYSEC] = { .name = "bullmq-everysec-c1", .per_s = 2646 },
     };
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS;
@@ -89,15 +88,18 @@ int main(int argc, char **argv)
     struct belay *b[BENCH_SYNCS] = { NULL };
     struct rates r[BENCH_SYNCS];
 
-    take_peers(peers, &o, argc, argv);
+    bench_take_peers(peers, PEERS, argc, argv);
     bool ok = bench_vk_open(vk);
     for (unsigned s = 0; s < BENCH_SYNCS && ok; s++) {
         b[s] = bench_vk_belay(&vk[s]);
         ok = b[s] && measure(&r[s], 0, &vk[s], b[s], true);
     }
-    for (unsigned i = 0; i < rounds && ok; i++)
+    for (unsigned i = 0; i < rounds && ok; i++) {
+        if (bench_peer_turn(i, rounds))
+            run_peers(peers, &o);
         for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
             ok = measure(&r[s], i, &vk[s], b[s], o.smoke);
+    }
 
     struct buf fields = { .ptr = NULL };
     for (unsigned s = 0; s < BENCH_SYNCS; s++) {

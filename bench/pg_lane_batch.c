@@ -34,8 +34,8 @@ static void report(struct buf *fields, const struct bench_peer *peers, double *r
 
 int main(int argc, char **argv)
 {
-    struct bench_peer peers[] = { { "pg-boss", 27372, false },
-                                  { "graphile-worker", 37103, false } };
+    struct bench_peer peers[] = { { .name = "pg-boss", .per_s = 27372 },
+                                  { .name = "graphile-worker", .per_s = 37103 } };
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS, jobs = o.smoke ? 1000 : 30000;
     double rates[ROUNDS], events[ROUNDS], disk[ROUNDS];

@@ -41,8 +41,8 @@ static void report(struct buf *fields, const struct bench_vk *vk, struct rates *
 int main(int argc, char **argv)
 {
     struct bench_peer peers[BENCH_SYNCS] = {
-        [BENCH_ALWAYS] = { "bullmq-always", 12937, false },
-        [BENCH_EVERYSEC] = { "bullmq-everysec", 14358, false },
+        [BENCH_ALWAYS] = { .name = "bullmq-always", .per_s = 12937 },
+        [BENCH_EVERYSEC] = { .name = "bullmq-everysec", .per_s = 14358 },
     };
     struct bench_options o = bench_parse(argc, argv);
     unsigned rounds = o.smoke ? 1 : ROUNDS;

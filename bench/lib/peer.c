@@ -8,10 +8,16 @@
 
 void bench_peer_found(struct bench_peer *peer, double per_s)
 {
-    if (!peer || per_s <= 0)
+    if (!peer || per_s <= 0 || peer->n == BENCH_PEER_RUNS)
         return;
-    peer->per_s = per_s;
+    peer->found[peer->n++] = per_s;
+    peer->per_s = bench_median(peer->found, peer->n);
     peer->measured = true;
+}
+
+bool bench_peer_turn(unsigned round, unsigned rounds)
+{
+    return round == 0 || round == rounds / 2 || round == rounds - 1;
 }
 
 /* "NAME=PER_SECOND", of this peer. */
