@@ -18,10 +18,9 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
                             " i(idx) CROSS JOIN LATERAL (");
     buf_printf(out, "SELECT x.idx, x.rank, x.member%s FROM ", more);
     pg_table(s, "rank", out);
-    buf_printf(out,
-               " x WHERE x.ns = $1 AND x.idx = %s AND x.rank >= $3::int8"
-               " AND x.rank <= $4::int8",
-               one ? "$2::text" : "i.idx");
+    buf_append_str(out, " x WHERE ");
+    pg_where_index(s, "x.", one ? "$2::text" : "i.idx", out);
+    buf_append_str(out, " AND x.rank >= $3::int8 AND x.rank <= $4::int8");
     if (scan->after)
         buf_printf(out,
                    " AND (x.rank, x.member) %s= ($6::int8, $7::text)"
@@ -46,10 +45,11 @@ static void pick_source(const struct pg_store *s, const struct scan *scan,
     rank_source(s, scan, "", "4 * $5::int8 + 64", "", out);
     buf_append_str(out, ") c JOIN ");
     pg_table(s, "rank", out);
+    buf_append_str(out, " y ON ");
+    pg_where_index(s, "y.", "c.idx", out);
     buf_printf(out,
-               " y ON y.ns = $1 AND y.idx = c.idx AND y.member = c.member AND y.rank ="
-               " c.rank ORDER BY y.rank %s, y.member %s, y.idx %s LIMIT $5::int8"
-               " FOR UPDATE OF y SKIP LOCKED",
+               " AND y.member = c.member AND y.rank = c.rank ORDER BY y.rank %s,"
+               " y.member %s, y.idx %s LIMIT $5::int8 FOR UPDATE OF y SKIP LOCKED",
                order, order, order);
 }
 
@@ -244,9 +244,11 @@ static const struct pg_sql *alike_sql(struct pg_store *s, const struct scan *sca
     buf_append_str(&text,
                    ", i) CROSS JOIN LATERAL (SELECT x.idx, x.rank, x.member FROM ");
     pg_table(s, "rank", &text);
+    buf_append_str(&text, " x WHERE ");
+    pg_where_index(s, "x.", "q.idx", &text);
     buf_printf(&text,
-               " x WHERE x.ns = $1 AND x.idx = q.idx AND x.rank >= q.lo AND x.rank <="
-               " q.hi ORDER BY x.rank %s, x.member %s LIMIT q.most) p",
+               " AND x.rank >= q.lo AND x.rank <= q.hi ORDER BY x.rank %s, x.member %s"
+               " LIMIT q.most) p",
                order, order);
     rank_fetches(s, scan, NULL, &text);
     buf_printf(&text, " ORDER BY q.i, p.rank %s, p.member %s", order, order);
