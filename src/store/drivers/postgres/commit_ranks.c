@@ -281,10 +281,11 @@ static void add_rank_moves(const struct ranks *r)
                    " unnest($2::text[], $3::text[], $4::int8[], $5::int8[]) AS"
                    " u(idx, member, rank, old)");
     find_members(r, "u.old", &text);
-    buf_printf(&text,
-               ") u WHERE x.ctid = u.tid AND x.rank = u.old RETURNING 1) SELECT"
-               " \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
-               r->s->schema);
+    buf_printf(
+        &text,
+        ") u WHERE x.ctid = u.tid AND x.rank IS NOT DISTINCT FROM u.old RETURNING"
+        " 1) SELECT \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
+        r->s->schema);
     (void)add_rank_call(r, EFFECT_RANK_MOVE, &text, true, true);
 }
 
