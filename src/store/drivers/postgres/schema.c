@@ -60,7 +60,7 @@ static void type_columns(const struct pg_store *s, const struct row_type *type,
 /* The shapes that are no rows; %s is the schema.
  *
  * An entry of a rank index is found by a number that its namespace (16 bits) and its index (48)
- * make: comparing two texts instead at every step takes the server a quarter of what an entry
+ * make: comparing two texts instead at every step takes the server a fifth of what an entry
  * costs it.  Who looks for entries compares the names of what is found (pg_where_index).  Two
  * given indexes of a namespace have the same number once in 2^48; of a million indexes some two
  * have it with a probability of 1/560.  Such two are kept apart, but for one thing: a member
