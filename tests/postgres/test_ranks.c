@@ -16,7 +16,7 @@ static struct bytes name_of(size_t index, int i, char out[16])
 /* Members of the two indexes stand in turn. */
 static int64_t rank_of(size_t index, int i)
 {
-    return 10 * i + (int64_t)index;
+    return INT64_C(10) * i + (int64_t)index;
 }
 
 static void give_one_number(struct harness *h)

@@ -117,7 +117,7 @@ static belay_rc remove_members(struct txn *t, void *arg)
 
     (void)arg;
     for (int i = 0; i < 2 && rc == BELAY_OK; i++)
-        rc = txn_rank_remove(t, bytes_str("even"), 2 * i,
+        rc = txn_rank_remove(t, bytes_str("even"), INT64_C(2) * i,
                              bytes_str(i == 0 ? "m00" : "m02"));
     return rc;
 }
