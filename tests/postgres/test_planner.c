@@ -1,6 +1,9 @@
 /* A pick gives what it was asked for and locks what it gives, whatever way the server
- * finds it (L8). */
+ * finds it (L8); and the way that it takes on our connections is the index of the ranks. */
+#include <stdlib.h>
+
 #include "pg.h"
+#include "store/drivers/postgres/impl.h"
 
 #define MEMBERS 100
 #define PICKERS 5
@@ -170,12 +173,156 @@ static void lane(struct tap *t)
     all_ways(t, false, fill_one_lane, pick_from_lane);
 }
 
+/* --- the way that is taken --- */
+
+static belay_rc shift_some(struct txn *t, void *arg)
+{
+    const struct bytes all = bytes_str("all"), i0 = bytes_str("i0");
+    int n = *(int *)arg; /* from there on, so many */
+    belay_rc rc = BELAY_OK;
+    char name[16];
+
+    for (int i = 3 * n; i < 6 * n && rc == BELAY_OK; i += 3) {
+        (void)snprintf(name, sizeof(name), "m%04d", i);
+        rc = txn_rank_move(t, all, i, i + 1000, bytes_str(name));
+        if (rc == BELAY_OK)
+            rc = txn_rank_remove(t, i0, i, bytes_str(name));
+    }
+    return rc;
+}
+
+static void scan_all_ways(struct harness *h, const struct bytes *indexes, size_t n)
+{
+    const struct scan_cursor after = { .rank = 3,
+                                       .member = bytes_str("m0003"),
+                                       .index = indexes[0] };
+
+    for (unsigned way = 0; way < 4; way++) {
+        struct scan scan[] = { { .indexes = indexes,
+                                 .n_indexes = n,
+                                 .max_rank = RANK_MAX,
+                                 .limit = LIMIT,
+                                 .descending = way & 1,
+                                 .after = way & 2 ? &after : NULL },
+                               { .n_indexes = 0 } };
+        struct read q[2] = { { .kind = READ_RANK }, { .kind = READ_RANK } };
+        struct raw r;
+        scan[1] = scan[0];
+        q[0].rank.scan = &scan[0];
+        q[1].rank.scan = &scan[1];
+        for (size_t reads = 1; reads <= 2;
+             reads++) { /* alone, and two that are alike */
+            raw_begin(&r, h);
+            CHECK_RC(h, driver_read(h->driver, r.attempt, q, reads, &r.arena, &r.err),
+                     BELAY_OK);
+            TAP_OK(h->t, q[0].rank.out.n > 0);
+            raw_end(&r);
+        }
+    }
+}
+
+/* Everything that finds entries of ranks, once. */
+static void use_ranks(struct harness *h)
+{
+    const struct bytes parts[] = { bytes_str("i0"), bytes_str("i1"), bytes_str("i2") };
+    int one = 1, some = 5;
+    bool more = true;
+
+    fill_indexes(h);
+    pick_from_indexes(h);
+    scan_all_ways(h, parts, 1);
+    scan_all_ways(h, parts, COUNT_OF(parts));
+    CHECK_RC(h, harness_run(h, shift_some, &one), BELAY_OK);
+    CHECK_RC(h, harness_run(h, shift_some, &some), BELAY_OK);
+    CHECK_RC(h, harness_run(h, shift_some, &some), BELAY_CORRUPT); /* and why */
+    CHECK_RC(h, driver_erase(h->driver, bytes_str("gone"), 10, &more, NULL), BELAY_OK);
+}
+
+static int depth_of(const char *line)
+{
+    return (int)strspn(line, " ");
+}
+
+/* A node that meets ranks: where they lie, or by their place in the index, in order.  Lines
+ * are those of a plan; a node that does not begin with an arrow is the first. */
+static bool is_good_node(const PGresult *plan, int i)
+{
+    const char *node = PQgetvalue(plan, i, 0), *parent = "";
+    const char *cond = i + 1 < PQntuples(plan) ? PQgetvalue(plan, i + 1, 0) : "";
+
+    if (strstr(node, "Insert on") || strstr(node, "Update on") ||
+        strstr(node, "Delete on") || strstr(node, "Tid Scan on"))
+        return true;
+    for (int k = i - 1; k >= 0 && *parent == '\0'; k--) {
+        const char *line = PQgetvalue(plan, k, 0);
+        if ((strstr(line, "->") || k == 0) && depth_of(line) < depth_of(node))
+            parent = line;
+    }
+    return strstr(node, " using belay_rank_place on ") && !strstr(parent, "Sort") &&
+           strstr(cond, "Index Cond: ") && strstr(cond, "hashtext(");
+}
+
+/* How often the plan of a statement comes to the ranks. */
+static int check_plan(struct tap *t, PGconn *pg, const char *name, int n_args)
+{
+    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
+    bool good = true;
+    int met = 0;
+
+    buf_printf(&text, "EXPLAIN (COSTS OFF) EXECUTE %s", name);
+    for (int i = 0; i < n_args; i++)
+        buf_append_str(&text, i == 0 ? "(NULL" : ", NULL");
+    buf_append_str(&text, n_args > 0 ? ")" : "");
+    buf_append_char(&text, '\0');
+    PGresult *plan = PQexec(pg, (const char *)text.ptr);
+    TAP_EQ(t, PQresultStatus(plan), PGRES_TUPLES_OK);
+    for (int i = 0; i < PQntuples(plan); i++) {
+        if (!strstr(PQgetvalue(plan, i, 0), " on belay_rank"))
+            continue;
+        good = is_good_node(plan, i) && good;
+        met++;
+    }
+    if (!TAP_OK(t, good)) {
+        for (int i = 0; i < PQntuples(plan); i++)
+            printf("# %s\n", PQgetvalue(plan, i, 0));
+    }
+    PQclear(plan);
+    return met;
+}
+
+/* What the store has prepared, as it is planned. */
+static void by_the_index(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    int met = 0;
+
+    pg_setup_reset(pg_test_url());
+    if (!harness_open(&h, t, 0))
+        return;
+    analyze(&h);
+    use_ranks(&h);
+    const struct pg_store *s = (const struct pg_store *)h.driver;
+    for (struct pg_conn *c = s->idle; c; c = c->next) {
+        PGresult *r = PQexec(c->pg, "SELECT name, cardinality(parameter_types) FROM"
+                                    " pg_prepared_statements WHERE statement LIKE"
+                                    " '%belay\\_rank%'");
+        TAP_EQ(t, PQresultStatus(r), PGRES_TUPLES_OK);
+        for (int i = 0; i < PQntuples(r); i++)
+            met += check_plan(t, c->pg, PQgetvalue(r, i, 0),
+                              (int)strtol(PQgetvalue(r, i, 1), NULL, 10));
+        PQclear(r);
+    }
+    TAP_OK(t, met >= 25);
+    printf("# ranks are met %d times\n", met);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "planner: picks are exact while its statistics are stale", stale },
         { "planner: picks are exact while its statistics are fresh", fresh },
         { "planner: so are the batches of a lane", lane },
+        { "planner: ranks are found by their index, in order", by_the_index },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
 }

@@ -18,7 +18,11 @@ static void add_erase(struct pg_store *s, struct pg_pipe *p, const char *table,
     pg_table(s, table, &text);
     buf_append_str(&text, " WHERE ctid = ANY (ARRAY(SELECT ctid FROM ");
     pg_table(s, table, &text);
-    buf_append_str(&text, " WHERE ns = $1 LIMIT $2)) AND ns = $1 RETURNING 1)"
+    buf_append_str(&text, " WHERE ");
+    pg_where_ns(s, table, &text);
+    /* No index fits what is compared once more: a planner that believed the table to be
+     * small read all that it has of the namespace at every step. */
+    buf_append_str(&text, " LIMIT $2)) AND ns IS NOT DISTINCT FROM $1 RETURNING 1)"
                           " SELECT count(*) FROM d");
     struct pg_call *c = pg_add(p, pg_sql_of(s, &text), 2);
     if (c)

@@ -5,6 +5,8 @@
  * table expression, and the select behind them asks each whether it has met its row, in
  * the order in which rows are locked.  What such parts write is not seen by each other;
  * nothing in a plan needs that. */
+#include <stdio.h>
+
 #include "store/drivers/postgres/commit_rows.h"
 
 #define RANKS_MAX 8
@@ -160,6 +162,7 @@ static void add_row(struct fused *f, const struct item_of *item)
 static void add_rank(struct fused *f, const struct effect *e)
 {
     struct value index = value_text(e->rank.index), member = value_text(e->rank.member);
+    char at[16];
 
     if (e->kind == EFFECT_RANK_ADD) {
         begin_part(f, "INSERT INTO", "rank");
@@ -172,7 +175,9 @@ static void add_rank(struct fused *f, const struct effect *e)
     begin_part(f, e->kind == EFFECT_RANK_MOVE ? "UPDATE" : "DELETE FROM", "rank");
     if (e->kind == EFFECT_RANK_MOVE)
         buf_printf(&f->parts, " SET rank = $%u", arg(f, value_i64(e->rank.rank)));
-    buf_printf(&f->parts, " WHERE ns = $1 AND idx = $%u", arg(f, index));
+    (void)snprintf(at, sizeof(at), "$%u", arg(f, index));
+    buf_append_str(&f->parts, " WHERE ");
+    pg_where_index(f->s, "", at, &f->parts);
     buf_printf(&f->parts, " AND member = $%u", arg(f, member));
     buf_printf(&f->parts, " AND rank = $%u RETURNING 1)",
                arg(f, value_i64(e->rank.old_rank)));

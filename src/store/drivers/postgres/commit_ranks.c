@@ -91,10 +91,12 @@ static void remove_or_move_one(const struct ranks *r, const struct effect *e)
 
     buf_append_str(&text, moves ? "WITH d AS (UPDATE " : "WITH d AS (DELETE FROM ");
     pg_table(r->s, "rank", &text);
+    buf_printf(&text, "%s WHERE ", moves ? " SET rank = $4" : "");
+    pg_where_index(r->s, "", "$2", &text);
     buf_printf(&text,
-               "%s WHERE ns = $1 AND idx = $2 AND member = $3 AND rank = $%d RETURNING"
-               " 1) SELECT \"%s\".belay1_refuse(NOT EXISTS (SELECT FROM d))",
-               moves ? " SET rank = $4" : "", moves ? 5 : 4, r->s->schema);
+               " AND member = $3 AND rank = $%d RETURNING 1) SELECT"
+               " \"%s\".belay1_refuse(NOT EXISTS (SELECT FROM d))",
+               moves ? 5 : 4, r->s->schema);
     add_one_rank(r, e, &text);
 }
 
@@ -103,10 +105,9 @@ static void find_members(const struct ranks *r, const char *rank, struct buf *ou
 {
     buf_append_str(out, " CROSS JOIN LATERAL (SELECT x.ctid FROM ");
     pg_table(r->s, "rank", out);
-    buf_printf(out,
-               " x WHERE x.ns = $1 AND x.idx = u.idx AND x.rank = %s AND x.member ="
-               " u.member LIMIT 1) t",
-               rank);
+    buf_append_str(out, " x WHERE ");
+    pg_where_index(r->s, "x.", "u.idx", out);
+    buf_printf(out, " AND x.rank = %s AND x.member = u.member LIMIT 1) t", rank);
 }
 
 static bool is_pick(const struct pg_pick *p, const struct effect *e)
@@ -280,10 +281,11 @@ static void add_rank_moves(const struct ranks *r)
                    " unnest($2::text[], $3::text[], $4::int8[], $5::int8[]) AS"
                    " u(idx, member, rank, old)");
     find_members(r, "u.old", &text);
-    buf_printf(&text,
-               ") u WHERE x.ctid = u.tid AND x.rank = u.old RETURNING 1) SELECT"
-               " \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
-               r->s->schema);
+    buf_printf(
+        &text,
+        ") u WHERE x.ctid = u.tid AND x.rank IS NOT DISTINCT FROM u.old RETURNING"
+        " 1) SELECT \"%s\".belay1_refuse((SELECT count(*) FROM m) <> $6::int8)",
+        r->s->schema);
     (void)add_rank_call(r, EFFECT_RANK_MOVE, &text, true, true);
 }
 

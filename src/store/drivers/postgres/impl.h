@@ -32,7 +32,11 @@
 #include "store/server_time.h"
 
 /* The layout this driver keeps its tables in. */
-#define PG_LAYOUT 1
+#define PG_LAYOUT 2
+
+/* A place in a rank index (schema.c): the bits that are the index's; those above them are the
+ * namespace's. */
+#define PG_INDEX_BITS "281474976710655"
 
 /* Raised by the functions of the schema (names carry the wire version). */
 #define PG_STATE_GUARD "BLC01"   /* a guard does not hold; the message is its number */
@@ -229,6 +233,12 @@ void pg_meet_end(const struct pg_store *s, const struct row_type *type,
 void pg_where_placed(const struct row_type *type, struct buf *out);
 /* ns = $1 AND k1 = $first ... */
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
+/* The entries x (with a dot, or empty) of one rank index in namespace $1: by the number that
+ * both make (schema.c), and by their names, since others may have the same number. */
+void pg_where_index(const struct pg_store *s, const char *x, const char *index,
+                    struct buf *out);
+/* What a table, belay_<name>, has of namespace $1. */
+void pg_where_ns(const struct pg_store *s, const char *name, struct buf *out);
 
 /* --- wire.c --- */
 

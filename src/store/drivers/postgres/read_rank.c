@@ -14,14 +14,13 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
     bool one = scan->n_indexes == 1;
 
     if (!one)
-        buf_append_str(out, "SELECT r.idx, r.rank, r.member FROM unnest($2::text[]) AS"
-                            " i(idx) CROSS JOIN LATERAL (");
+        buf_append_str(out, "SELECT r.* FROM unnest($2::text[]) AS i(idx)"
+                            " CROSS JOIN LATERAL (");
     buf_printf(out, "SELECT x.idx, x.rank, x.member%s FROM ", more);
     pg_table(s, "rank", out);
-    buf_printf(out,
-               " x WHERE x.ns = $1 AND x.idx = %s AND x.rank >= $3::int8"
-               " AND x.rank <= $4::int8",
-               one ? "$2::text" : "i.idx");
+    buf_append_str(out, " x WHERE ");
+    pg_where_index(s, "x.", one ? "$2::text" : "i.idx", out);
+    buf_append_str(out, " AND x.rank >= $3::int8 AND x.rank <= $4::int8");
     if (scan->after)
         buf_printf(out,
                    " AND (x.rank, x.member) %s= ($6::int8, $7::text)"
@@ -33,7 +32,9 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
 
 /* Members that are hidden from other holders: exactly those that are given (L8).  Of
  * one index they are locked where they are found.  Of several, more than enough are
- * looked at in each without a lock, and the first of all that nobody holds are locked. */
+ * looked at in each without a lock, and the first of all that nobody holds are locked, where
+ * they lie and as they were seen: no index fits what is compared, so that there is no other
+ * way to them. */
 static void pick_source(const struct pg_store *s, const struct scan *scan,
                         const char *order, struct buf *out)
 {
@@ -43,13 +44,14 @@ static void pick_source(const struct pg_store *s, const struct scan *scan,
         return;
     }
     buf_append_str(out, "SELECT y.idx, y.rank, y.member FROM (");
-    rank_source(s, scan, "", "4 * $5::int8 + 64", "", out);
+    rank_source(s, scan, ", x.ctid AS tid", "4 * $5::int8 + 64", "", out);
     buf_append_str(out, ") c JOIN ");
     pg_table(s, "rank", out);
     buf_printf(out,
-               " y ON y.ns = $1 AND y.idx = c.idx AND y.member = c.member AND y.rank ="
-               " c.rank ORDER BY y.rank %s, y.member %s, y.idx %s LIMIT $5::int8"
-               " FOR UPDATE OF y SKIP LOCKED",
+               " y ON y.ctid = c.tid AND y.ns IS NOT DISTINCT FROM $1 AND y.idx IS NOT"
+               " DISTINCT FROM c.idx AND y.member IS NOT DISTINCT FROM c.member AND"
+               " y.rank IS NOT DISTINCT FROM c.rank ORDER BY y.rank %s, y.member %s,"
+               " y.idx %s LIMIT $5::int8 FOR UPDATE OF y SKIP LOCKED",
                order, order, order);
 }
 
@@ -251,9 +253,11 @@ static const struct pg_sql *alike_sql(struct pg_store *s, const struct scan *sca
     buf_append_str(&text,
                    ", i) CROSS JOIN LATERAL (SELECT x.idx, x.rank, x.member FROM ");
     pg_table(s, "rank", &text);
+    buf_append_str(&text, " x WHERE ");
+    pg_where_index(s, "x.", "q.idx", &text);
     buf_printf(&text,
-               " x WHERE x.ns = $1 AND x.idx = q.idx AND x.rank >= q.lo AND x.rank <="
-               " q.hi ORDER BY x.rank %s, x.member %s LIMIT q.most) p",
+               " AND x.rank >= q.lo AND x.rank <= q.hi ORDER BY x.rank %s, x.member %s"
+               " LIMIT q.most) p",
                order, order);
     rank_fetches(s, scan, NULL, &text);
     buf_printf(&text, " ORDER BY q.i, p.rank %s, p.member %s", order, order);

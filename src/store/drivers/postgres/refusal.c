@@ -67,7 +67,9 @@ static belay_rc look_rank(const struct look *l, const struct effect *e,
     pg_pipe_init(&p, l->a);
     buf_append_str(&text, "SELECT rank FROM ");
     pg_table(l->s, "rank", &text);
-    buf_append_str(&text, " WHERE ns = $1 AND idx = $2 AND member = $3");
+    buf_append_str(&text, " WHERE ");
+    pg_where_index(l->s, "", "$2", &text);
+    buf_append_str(&text, " AND member = $3");
     struct pg_call *c = pg_add(&p, pg_sql_of(l->s, &text), 3);
     pg_arg_bytes(&p, c, l->plan->ns);
     pg_arg_bytes(&p, c, e->rank.index);

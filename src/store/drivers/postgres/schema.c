@@ -57,13 +57,34 @@ static void type_columns(const struct pg_store *s, const struct row_type *type,
     }
 }
 
-/* The shapes that are no rows; %s is the schema. */
+/* The shapes that are no rows; %s is the schema.
+ *
+ * An entry of a rank index is found by a number that its namespace (16 bits) and its index (48)
+ * make: comparing two texts instead at every step takes the server a fifth of what an entry
+ * costs it.  Who looks for entries compares the names of what is found (pg_where_index).  Two
+ * given indexes of a namespace have the same number once in 2^48; of a million indexes some two
+ * have it with a probability of 1/560.  Such two are kept apart, but for one thing: a member
+ * cannot stand in both at the same rank.  Adding it a second time is a conflict, again and
+ * again.
+ *
+ * The function is one expression of the server's own functions, named in full, so that it is
+ * put in place of its calls wherever it stands, and whatever the search path is.
+ *
+ * Up to layout 1 there was a primary key of that name, (ns, idx, rank, member).  Logical
+ * replication needs something in its place, and the whole row is what that was. */
 static const char *const shapes[] = {
+    "CREATE OR REPLACE FUNCTION \"%s\".belay2_place(ns text, idx text) RETURNS int8"
+    " LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $f$ SELECT"
+    " (pg_catalog.hashtext(ns)::pg_catalog.int8 OPERATOR(pg_catalog.<<) 48)"
+    " OPERATOR(pg_catalog.#) (pg_catalog.hashtextextended(idx, 0)"
+    " OPERATOR(pg_catalog.&) " PG_INDEX_BITS ") $f$",
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_rank (ns text COLLATE \"C\" NOT NULL,"
     " idx text COLLATE \"C\" NOT NULL, rank bigint NOT NULL,"
-    " member text COLLATE \"C\" NOT NULL,"
-    " CONSTRAINT belay_rank_place PRIMARY KEY (ns, idx, rank, member))" TABLE_OPTIONS(
-        FILL),
+    " member text COLLATE \"C\" NOT NULL)" TABLE_OPTIONS(FILL),
+    "ALTER TABLE \"%s\".belay_rank DROP CONSTRAINT IF EXISTS belay_rank_place,"
+    " REPLICA IDENTITY FULL",
+    "CREATE UNIQUE INDEX IF NOT EXISTS belay_rank_place ON \"%s\".belay_rank"
+    " (\"%s\".belay2_place(ns, idx), rank, member, ns)",
     "CREATE TABLE IF NOT EXISTS \"%s\".belay_log (ns text COLLATE \"C\" NOT NULL,"
     " stream text COLLATE \"C\" NOT NULL, seq bigint NOT NULL, data bytea NOT NULL,"
     " CONSTRAINT belay_log_seq PRIMARY KEY (ns, stream, seq))",
@@ -89,6 +110,22 @@ static const char *const shapes[] = {
     " END $f$",
 };
 
+static void add_shape(const struct pg_store *s, const char *shape, struct buf *out)
+{
+    /* The names of functions and tables are constants; the schema is checked. */
+    for (const char *at = shape; *at; at++) {
+        if (at[0] == '%' && at[1] == 's') {
+            buf_append_str(out, s->schema);
+            at++;
+            continue;
+        }
+        if (at[0] == '%' && at[1] == '%')
+            at++;
+        buf_append_char(out, *at);
+    }
+    buf_append_str(out, ";\n");
+}
+
 /* Everything in one transaction, under a lock of its own, so that many may come first. */
 static belay_rc create(struct pg_store *s, struct pg_conn *c, bool columns,
                        struct belay_error *err)
@@ -110,18 +147,10 @@ static belay_rc create(struct pg_store *s, struct pg_conn *c, bool columns,
         if (columns)
             type_columns(s, s->config.schema->types[i], &text);
     }
-    for (size_t i = 0; i < COUNT_OF(shapes); i++) {
-        /* The names of functions and tables are constants; the schema is checked. */
-        const char *at = strstr(shapes[i], "%s");
-        buf_append(&text, bytes_of(shapes[i], (size_t)(at - shapes[i])));
-        buf_append_str(&text, s->schema);
-        for (at += 2; *at; at++) {
-            if (at[0] == '%' && at[1] == '%')
-                at++;
-            buf_append_char(&text, *at);
-        }
-        buf_append_str(&text, ";\n");
-    }
+    for (size_t i = 0; i < COUNT_OF(shapes); i++)
+        add_shape(s, shapes[i], &text);
+    buf_printf(&text, "UPDATE \"%s\".belay_layout SET layout = %d WHERE layout < %d;\n",
+               s->schema, PG_LAYOUT, PG_LAYOUT);
     buf_append_str(&text, "COMMIT");
     buf_append_char(&text, '\0');
     if (text.failed)

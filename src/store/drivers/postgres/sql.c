@@ -192,3 +192,22 @@ void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)
     for (unsigned i = 0; i < type->n_key; i++)
         buf_printf(out, " AND \"%s\" = $%u", type->columns[i].name, first + i);
 }
+
+void pg_where_index(const struct pg_store *s, const char *x, const char *index,
+                    struct buf *out)
+{
+    buf_printf(out, "\"%s\".belay2_place(%sns, %sidx) = \"%s\".belay2_place($1, %s)",
+               s->schema, x, x, s->schema, index);
+    buf_printf(out, " AND %sns = $1 AND %sidx = %s", x, x, index);
+}
+
+void pg_where_ns(const struct pg_store *s, const char *name, struct buf *out)
+{
+    buf_append_str(out, "ns = $1");
+    if (strcmp(name, "rank") == 0) /* nothing but its number comes first in its index */
+        buf_printf(out,
+                   " AND \"%s\".belay2_place(ns, idx) BETWEEN"
+                   " \"%s\".belay2_place($1, '') & ~" PG_INDEX_BITS
+                   "::int8 AND \"%s\".belay2_place($1, '') | " PG_INDEX_BITS,
+                   s->schema, s->schema, s->schema);
+}

@@ -162,7 +162,9 @@ static belay_rc walk_shapes(struct walk *w, struct belay_error *err)
                    "DECLARE belay_walk BINARY NO SCROLL CURSOR FOR SELECT %s FROM ",
                    shapes[i].columns);
         pg_table(w->s, shapes[i].table, &text);
-        buf_printf(&text, " WHERE ns = $1 ORDER BY %s", shapes[i].order);
+        buf_append_str(&text, " WHERE ");
+        pg_where_ns(w->s, shapes[i].table, &text);
+        buf_printf(&text, " ORDER BY %s", shapes[i].order);
         rc = declare(w, &text, err);
         if (rc == BELAY_OK)
             rc = pages(w, shapes[i].fetch, show_shape, &shapes[i].kind, err);
