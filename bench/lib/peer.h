@@ -18,9 +18,9 @@
 struct bench_peer {
     const char *name;
     double per_s;
-    bool measured;
     double found[BENCH_PEER_RUNS];
     unsigned n;
+    bool measured;
 };
 
 /* A figure of this run; one that is not above 0 is none.  Of several the median counts. */
