@@ -221,6 +221,51 @@ static void scan_all_ways(struct harness *h, const struct bytes *indexes, size_t
     }
 }
 
+static belay_rc add_parts(struct txn *t, void *arg)
+{
+    belay_rc rc = BELAY_OK;
+    char no[16];
+
+    (void)arg;
+    for (int i = 1; i <= 20 && rc == BELAY_OK; i++) {
+        const struct value v[PART_COLUMNS] = { value_text(bytes_str("o")), value_i64(i),
+                                               value_i64(0) };
+        (void)snprintf(no, sizeof(no), "%d", i);
+        rc = txn_rank_add(t, bytes_str("parts"), i, bytes_str(no));
+        if (rc == BELAY_OK)
+            rc = txn_insert(t, &row_part, v);
+    }
+    return rc;
+}
+
+/* With rows whose keys have a part in common. */
+static void scan_parts(struct harness *h)
+{
+    const struct value owner = value_text(bytes_str("o"));
+    const struct bytes parts = bytes_str("parts");
+    const struct fetch fetch = { .type = &row_part, .prefix = &owner };
+    struct scan scan = { .indexes = &parts,
+                         .n_indexes = 1,
+                         .max_rank = RANK_MAX,
+                         .limit = LIMIT,
+                         .fetch = &fetch,
+                         .n_fetch = 1 };
+    struct read q[2] = { { .kind = READ_RANK }, { .kind = READ_RANK } };
+    struct raw r;
+
+    CHECK_RC(h, harness_run(h, add_parts, NULL), BELAY_OK);
+    q[0].rank.scan = &scan;
+    q[1].rank.scan = &scan;
+    for (size_t reads = 1; reads <= 2; reads++) {
+        raw_begin(&r, h);
+        CHECK_RC(h, driver_read(h->driver, r.attempt, q, reads, &r.arena, &r.err),
+                 BELAY_OK);
+        if (TAP_OK(h->t, q[0].rank.out.n > 0))
+            TAP_OK(h->t, q[0].rank.out.hit[0].rows[0]);
+        raw_end(&r);
+    }
+}
+
 /* Everything that finds entries of ranks, once. */
 static void use_ranks(struct harness *h)
 {
@@ -232,6 +277,7 @@ static void use_ranks(struct harness *h)
     pick_from_indexes(h);
     scan_all_ways(h, parts, 1);
     scan_all_ways(h, parts, COUNT_OF(parts));
+    scan_parts(h);
     CHECK_RC(h, harness_run(h, shift_some, &one), BELAY_OK);
     CHECK_RC(h, harness_run(h, shift_some, &some), BELAY_OK);
     CHECK_RC(h, harness_run(h, shift_some, &some), BELAY_CORRUPT); /* and why */
@@ -262,6 +308,14 @@ static bool is_good_node(const PGresult *plan, int i)
            strstr(cond, "Index Cond: ") && strstr(cond, "hashtext(");
 }
 
+/* The rows that members name: each by all of its key, not all of a prefix at once. */
+static bool is_good_fetch(const PGresult *plan, int i)
+{
+    const char *cond = i + 1 < PQntuples(plan) ? PQgetvalue(plan, i + 1, 0) : "";
+
+    return strstr(cond, "Index Cond: ") && strstr(cond, "(no = ");
+}
+
 /* How often the plan of a statement comes to the ranks. */
 static int check_plan(struct tap *t, PGconn *pg, const char *name, int n_args)
 {
@@ -277,6 +331,8 @@ static int check_plan(struct tap *t, PGconn *pg, const char *name, int n_args)
     PGresult *plan = PQexec(pg, (const char *)text.ptr);
     TAP_EQ(t, PQresultStatus(plan), PGRES_TUPLES_OK);
     for (int i = 0; i < PQntuples(plan); i++) {
+        if (strstr(PQgetvalue(plan, i, 0), " on belay_part "))
+            good = is_good_fetch(plan, i) && good;
         if (!strstr(PQgetvalue(plan, i, 0), " on belay_rank"))
             continue;
         good = is_good_node(plan, i) && good;

@@ -60,39 +60,33 @@ static const char member_i64[] =
     "CASE WHEN p.member ~ '^(0|-?[1-9][0-9]{0,18})$' AND p.member::numeric BETWEEN"
     " -9223372036854775808 AND 9223372036854775807 THEN p.member::int8 END";
 
-/* The rows that members name: key = prefix..., member.  Each is found by its key: the planner
- * is told so, or it cannot do anything else, as in pg_find_each.  The prefixes' parameters begin
- * at *next; NULL: they are columns f0, f1 ... of q. */
+/* The rows that members name: key = prefix..., member.  Each is found by its key, as in
+ * pg_find_each: joined plainly, a planner with old statistics read all rows of a prefix at
+ * once, and kept them.  The prefixes' parameters begin at *next; NULL: they are columns f0,
+ * f1 ... of q. */
 static void rank_fetches(const struct pg_store *s, const struct scan *scan,
                          unsigned *next, struct buf *out)
 {
-    const bool plain = pg_plans(s);
     unsigned column = 0;
 
     for (size_t i = 0; i < scan->n_fetch; i++) {
         const struct row_type *type = scan->fetch[i].type;
         unsigned last = type->n_key - 1U;
-        char x[32] = "x", row[32];
 
-        (void)snprintf(row, sizeof(row), "t%zu", i);
-        if (plain)
-            memcpy(x, row, sizeof(x));
-        buf_append_str(out, plain ? " LEFT JOIN "
-                                  : " LEFT JOIN LATERAL (SELECT x.ctid, x.* FROM ");
+        buf_append_str(out, " LEFT JOIN LATERAL (SELECT x.ctid AS at, x.* FROM ");
         pg_table(s, type->name, out);
-        buf_printf(out, " %s %s %s.ns = $1", x, plain ? "ON" : "WHERE", x);
+        buf_append_str(out, " x WHERE x.ns = $1");
         for (unsigned k = 0; k < last; k++) {
-            buf_printf(out, " AND %s.\"%s\" = ", x, type->columns[k].name);
+            buf_printf(out, " AND x.\"%s\" = ", type->columns[k].name);
             if (next)
                 buf_printf(out, "$%u::%s", (*next)++,
                            pg_type_name(type->columns[k].type));
             else
                 buf_printf(out, "q.f%u", column++);
         }
-        buf_printf(out, " AND %s.\"%s\" = %s", x, type->columns[last].name,
-                   type->columns[last].type == VALUE_I64 ? member_i64 : "p.member");
-        if (!plain)
-            buf_printf(out, " LIMIT 1) %s ON true", row);
+        buf_printf(out, " AND x.\"%s\" = %s LIMIT 1) t%zu ON true",
+                   type->columns[last].name,
+                   type->columns[last].type == VALUE_I64 ? member_i64 : "p.member", i);
     }
 }
 
@@ -114,7 +108,7 @@ static void place_columns(const struct scan *scan, struct buf *text)
     buf_append_str(text, ", p.tid");
     for (size_t i = 0; i < scan->n_fetch; i++) {
         if (!((scan->hints >> i) & 1))
-            buf_printf(text, ", t%zu.ctid", i);
+            buf_printf(text, ", t%zu.at", i);
     }
 }
 
