@@ -108,17 +108,23 @@ static uint64_t constant_columns(const struct pg_group *g, const struct item_of 
     return constant && pg_texts_are_few(g->s) ? constant : 0;
 }
 
-/* Where the rows of a list lie; NULL: that is not known of all of them. */
+static struct pg_place place_of(const struct pg_group *g, const struct item_of *item)
+{
+    return pg_place_of_row(g->ns, &item->guard->ref, item->guard->ver);
+}
+
+/* Where the rows of a list lie; NULL: that is not known of all of them.  Most often it is known
+ * of none: the first one tells. */
 static struct pg_place *find_places(const struct pg_group *g,
                                     const struct item_of *item, size_t n)
 {
-    struct pg_place *met =
-        pg_plans(g->s) ? arena_zalloc(g->p->arena, n, sizeof(*met)) : NULL;
+    struct pg_place first = place_of(g, &item[0]);
 
-    for (size_t i = 0; met && i < n; i++) {
-        const struct guard *guard = item[i].guard;
-        met[i] = pg_place_of_row(g->ns, &guard->ref, guard->ver);
-    }
+    if (!pg_plans(g->s) || !pg_places_find(&g->s->places, &first, 1))
+        return NULL;
+    struct pg_place *met = arena_zalloc(g->p->arena, n, sizeof(*met));
+    for (size_t i = 0; met && i < n; i++)
+        met[i] = place_of(g, &item[i]);
     return met && pg_places_find(&g->s->places, met, n) ? met : NULL;
 }
 
