@@ -94,7 +94,8 @@ struct pg_call {
     bool ok;
     bool preparing; /* its text was sent along */
 
-    /* What it meets by its place; or what its answer has the places of, a line each. */
+    /* What it meets by its place; what its answer has the new places of, a line each.  Where a
+     * call has both they are of the same rows. */
     const struct pg_place *met;
     struct pg_place *made;
     size_t n_places;
