@@ -3,6 +3,8 @@
  * afterwards (refusal.c).
  *
  * What was picked, and what this process has added (places.h), is removed where it lies. */
+#include <stdlib.h>
+
 #include "store/drivers/postgres/impl.h"
 
 #define TOLD_MIN 16 /* that many are told where they lie */
@@ -116,128 +118,163 @@ static bool is_pick(const struct pg_pick *p, const struct effect *e)
            bytes_eq(p->index, e->rank.index);
 }
 
+/* Among picks from..end - 1; end: none of them. */
+static size_t find_pick(const struct pg_picks *picks, size_t from, size_t end,
+                        const struct effect *e)
+{
+    while (from < end && !is_pick(&picks->pick[from], e))
+        from++;
+    return from;
+}
+
 /* Where a member lies that is to be removed, if the transaction has picked it.  Most often it
- * is the one behind the last that was found, *last. */
+ * is the one behind the last that was found: *next. */
 static const struct pg_pick *pick_of(const struct pg_picks *picks,
-                                     const struct effect *e, size_t *last)
+                                     const struct effect *e, size_t *next)
 {
     for (; picks; picks = picks->next) {
-        for (size_t i = 1; i <= picks->n; i++) {
-            size_t at = (*last + i) % picks->n;
-            if (is_pick(&picks->pick[at], e)) {
-                *last = at;
-                return &picks->pick[at];
-            }
+        size_t from = *next < picks->n ? *next : 0;
+        size_t at = find_pick(picks, from, picks->n, e);
+        if (at == picks->n) {
+            at = find_pick(picks, 0, from, e);
+            if (at == from)
+                continue;
         }
+        *next = at + 1;
+        return &picks->pick[at];
     }
     return NULL;
 }
 
-/* What was picked is removed where it lies, without looking for it. */
-static void add_picked_removes(struct ranks *r)
-{
-    CLEANUP(buf_release) struct buf text = { .ptr = NULL };
-    size_t n = 0, most = r->plan->n_effects, last = SIZE_MAX;
-    struct value *v = r->picks ? arena_zalloc(r->p->arena, most, sizeof(*v)) : NULL;
+/* --- what is removed where it lies --- */
 
-    for (size_t i = 0; i < most && v; i++) {
-        const struct effect *e = &r->plan->effects[i];
-        const struct pg_pick *p = e->kind == EFFECT_RANK_REMOVE && !r->gone[i]
-                                      ? pick_of(r->picks, e, &last)
-                                      : NULL;
-        if (!p)
-            continue;
-        v[n++] = value_bytes(bytes_of(p->tid, PG_TID_LEN));
-        r->gone[i] = true;
-    }
-    if (n == 0)
-        return;
-    buf_append_str(&text, "WITH d AS (DELETE FROM ");
-    pg_table(r->s, "rank", &text);
-    buf_printf(&text,
-               " WHERE ctid = ANY ($1::tid[]) RETURNING 1) SELECT"
-               " \"%s\".belay1_refuse((SELECT count(*) FROM d) <> $2::int8)",
-               r->s->schema);
-    struct pg_call *c = add_text(r, &text, 2);
-    pg_arg_places(r->p, c, v, n);
-    pg_arg_i64(r->p, c, (int64_t)n);
+/* A removal, and the place of its member. */
+struct lying {
+    uint8_t tid[PG_TID_LEN];
+    const struct effect *effect;
+};
+struct removal {
+    struct lying *list;
+    size_t n;
+    struct pg_place *met; /* those of them that are only remembered */
+    size_t n_met;
+};
+
+static void lies(struct ranks *r, struct removal *out, size_t i, const uint8_t *tid)
+{
+    struct lying *at = &out->list[out->n++];
+
+    memcpy(at->tid, tid, PG_TID_LEN);
+    at->effect = &r->plan->effects[i];
+    r->gone[i] = true;
 }
 
-/* The removals that are left, and where their members lie. */
-static struct pg_place *find_added(const struct ranks *r, size_t **out_at,
-                                   size_t *out_n)
+static void find_picked(struct ranks *r, struct removal *out)
 {
-    size_t most = r->plan->n_effects;
-    struct pg_place *met = arena_alloc(r->p->arena, most * sizeof(*met));
+    size_t next = 0;
+
+    for (size_t i = 0; i < r->plan->n_effects && r->picks; i++) {
+        const struct effect *e = &r->plan->effects[i];
+        const struct pg_pick *p =
+            e->kind == EFFECT_RANK_REMOVE ? pick_of(r->picks, e, &next) : NULL;
+        if (p)
+            lies(r, out, i, p->tid);
+    }
+}
+
+/* Members whose places are known from when they were added. */
+static void find_added(struct ranks *r, struct removal *out)
+{
+    size_t most = r->plan->n_effects, n = 0;
     size_t *at = arena_alloc(r->p->arena, most * sizeof(*at));
 
-    *out_n = 0;
-    if (!met || !at)
-        return NULL;
+    out->met = arena_alloc(r->p->arena, most * sizeof(*out->met));
+    if (!at || !out->met)
+        return;
     for (size_t i = 0; i < most; i++) {
         const struct effect *e = &r->plan->effects[i];
         if (e->kind != EFFECT_RANK_REMOVE || r->gone[i])
             continue;
-        met[*out_n] = pg_place_of_member(r->plan->ns, e->rank.index, e->rank.member,
+        out->met[n] = pg_place_of_member(r->plan->ns, e->rank.index, e->rank.member,
                                          e->rank.old_rank);
-        at[(*out_n)++] = i;
+        at[n++] = i;
     }
-    if (*out_n > 0)
-        (void)pg_places_find(&r->s->places, met, *out_n);
-    *out_at = at;
-    return met;
+    if (n > 0)
+        (void)pg_places_find(&r->s->places, out->met, n);
+    for (size_t i = 0; i < n; i++) {
+        if (!out->met[i].known)
+            continue;
+        out->met[out->n_met] = out->met[i];
+        lies(r, out, at[i], out->met[out->n_met++].tid);
+    }
 }
 
-/* $1 ns, then lists, and how many. */
-static void placed_removes_sql(const struct ranks *r, struct buf *text)
+static int lying_cmp(const void *a, const void *b)
+{
+    return memcmp(a, b, PG_TID_LEN); /* the order of the server's scan: of blocks */
+}
+
+/* Others may have moved what is only remembered, so what lay there is compared with what should:
+ * $1 ns, then lists in the order of their places.  (If it came in another order, that would be
+ * a conflict, and never a wrong removal.) */
+static void placed_removes_sql(const struct ranks *r, bool picked, struct buf *text)
 {
     buf_append_str(text, "WITH d AS (DELETE FROM ");
     pg_table(r->s, "rank", text);
-    buf_printf(
-        text,
-        " x USING unnest($2::tid[], $3::text[], $4::text[], $5::int8[]) AS"
-        " u(tid, idx, member, rank) WHERE x.ctid = u.tid AND x.ns IS NOT DISTINCT"
-        " FROM $1 AND x.idx IS NOT DISTINCT FROM u.idx AND x.member IS NOT"
-        " DISTINCT FROM u.member AND x.rank IS NOT DISTINCT FROM u.rank"
-        " RETURNING 1) SELECT \"%s\".belay1_refuse((SELECT count(*) FROM d) <>"
-        " $6::int8)",
-        r->s->schema);
+    if (picked)
+        buf_printf(text,
+                   " WHERE ctid = ANY ($1::tid[]) RETURNING 1) SELECT"
+                   " \"%s\".belay1_refuse((SELECT count(*) FROM d) <> $2::int8)",
+                   r->s->schema);
+    else
+        buf_printf(text,
+                   " WHERE ctid = ANY ($2::tid[]) AND ns IS NOT DISTINCT FROM $1"
+                   " RETURNING idx, member, rank) SELECT \"%s\".belay1_refuse("
+                   "array_agg(d.member) IS DISTINCT FROM $3::text[] OR"
+                   " array_agg(d.rank) IS DISTINCT FROM $4::int8[] OR"
+                   " array_agg(d.idx) IS DISTINCT FROM $5::text[]) FROM d",
+                   r->s->schema);
 }
 
-/* Members whose places are known from when they were added, likewise; but others may have
- * moved them since, so what lies there is looked at. */
-static void add_placed_removes(const struct ranks *r)
+/* What was picked, and what this process has added, is removed without looking for it. */
+static void add_placed_removes(struct ranks *r)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
-    size_t n = 0, most, *at = NULL;
-    struct pg_place *met = find_added(r, &at, &most);
-    struct value *v = met ? arena_alloc(r->p->arena, 4 * most * sizeof(*v)) : NULL;
+    size_t most = r->plan->n_effects;
+    struct removal all = { .list = arena_alloc(r->p->arena, most * sizeof(*all.list)) };
+    struct value *v = arena_alloc(r->p->arena, 4 * most * sizeof(*v));
 
-    for (size_t i = 0; i < most && v; i++) {
-        const struct effect *e = &r->plan->effects[at[i]];
-        if (!met[i].known)
-            continue;
-        met[n] = met[i];
-        v[n] = value_bytes(bytes_of(met[n].tid, PG_TID_LEN));
-        v[most + n] = value_text(e->rank.index);
-        v[2 * most + n] = value_text(e->rank.member);
-        v[3 * most + n] = value_i64(e->rank.old_rank);
-        r->gone[at[i]] = true;
-        n++;
-    }
-    if (n == 0)
+    if (!all.list || !v)
+        return; /* they are looked for */
+    find_picked(r, &all);
+    if (pg_plans(r->s))
+        find_added(r, &all);
+    if (all.n == 0)
         return;
-    placed_removes_sql(r, &text);
-    struct pg_call *c = add_text(r, &text, 6);
-    pg_arg_bytes(r->p, c, r->plan->ns);
-    pg_arg_places(r->p, c, v, n);
-    pg_arg_array(r->p, c, VALUE_TEXT, v + most, n);
-    pg_arg_array(r->p, c, VALUE_TEXT, v + 2 * most, n);
-    pg_arg_array(r->p, c, VALUE_I64, v + 3 * most, n);
-    pg_arg_i64(r->p, c, (int64_t)n);
+    qsort(all.list, all.n, sizeof(*all.list), lying_cmp);
+    for (size_t i = 0; i < all.n; i++) {
+        const struct effect *e = all.list[i].effect;
+        v[i] = value_bytes(bytes_of(all.list[i].tid, PG_TID_LEN));
+        v[most + i] = value_text(e->rank.member);
+        v[2 * most + i] = value_i64(e->rank.old_rank);
+        v[3 * most + i] = value_text(e->rank.index);
+    }
+    bool picked = all.n_met == 0; /* they are locked since they were read */
+    placed_removes_sql(r, picked, &text);
+    struct pg_call *c = add_text(r, &text, 5);
+    if (!picked)
+        pg_arg_bytes(r->p, c, r->plan->ns);
+    pg_arg_places(r->p, c, v, all.n);
+    if (picked) {
+        pg_arg_i64(r->p, c, (int64_t)all.n);
+    } else {
+        pg_arg_array(r->p, c, VALUE_TEXT, v + most, all.n);
+        pg_arg_array(r->p, c, VALUE_I64, v + 2 * most, all.n);
+        pg_arg_array(r->p, c, VALUE_TEXT, v + 3 * most, all.n);
+    }
     if (c) {
-        c->met = met;
-        c->n_places = n;
+        c->met = all.met;
+        c->n_places = all.n_met;
     }
 }
 
@@ -336,9 +373,7 @@ void pg_add_ranks(struct pg_store *s, struct pg_pipe *p, const struct plan *plan
         p->no_memory = true;
         return;
     }
-    add_picked_removes(&r);
-    if (pg_plans(s))
-        add_placed_removes(&r);
+    add_placed_removes(&r);
     add_rank_removes(&r);
     add_rank_moves(&r);
     add_rank_adds(&r);
