@@ -234,7 +234,7 @@ bool listener_poll(struct listener *l)
 {
     const struct wake_line *line = l->hub->line;
 
-    if (l->buckets)
+    if (l->buckets && line->notice)
         (void)line->notice(line->arg, l->buckets, l->n_links);
     return parker_take(&l->parker);
 }

@@ -51,7 +51,8 @@ struct wake_line {
     /* Before the listener can be woken, as on_listen, which it replaces; false: it cannot
      * be done, on_listen is called. */
     bool (*listen)(void *arg, const unsigned *buckets, size_t n);
-    /* wake_post_bucket for those that others have posted to since; true: there were any. */
+    /* wake_post_bucket for those that others have posted to since; true: there were any.
+     * NULL: who sleeps notices, and nobody else. */
     bool (*notice)(void *arg, const unsigned *buckets, size_t n);
     /* Notices; if there was nothing, sleeps at most `us`, until something is posted to a
      * bucket or to the parker.  May return early. */

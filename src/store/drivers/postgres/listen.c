@@ -156,15 +156,7 @@ static bool begin_waiting(void *arg, const unsigned *buckets, size_t n)
     return true;
 }
 
-/* The thread reads unless somebody sleeps here, so that nothing is left to be noticed. */
-static bool notice(void *arg, const unsigned *buckets, size_t n)
-{
-    (void)arg;
-    (void)buckets;
-    (void)n;
-    return false;
-}
-
+/* The thread reads unless somebody sleeps here: nothing is left to be noticed otherwise. */
 static void sleep_here(void *arg, const unsigned *buckets, size_t n, struct parker *p,
                        int64_t us)
 {
@@ -439,11 +431,9 @@ belay_rc pg_listener_open(struct pg_store *s, struct belay_error *err)
         return rc;
     }
     s->listener = l;
-    l->line = (struct wake_line){ .n_buckets = BUCKETS,
-                                  .arg = l,
-                                  .listen = begin_waiting,
-                                  .notice = notice,
-                                  .sleep = sleep_here };
+    l->line = (struct wake_line){
+        .n_buckets = BUCKETS, .arg = l, .listen = begin_waiting, .sleep = sleep_here
+    };
     wake_hub_set_line(s->d.hub, &l->line);
     return BELAY_OK;
 }
