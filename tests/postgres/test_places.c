@@ -131,14 +131,15 @@ static void rewritten(struct tap *t)
     check_done(&h);
 }
 
-static void expect_held(const struct harness *h, const char *n)
+static void expect_in(const struct harness *h, const char *index, const char *n)
 {
     char words[256], schema[PG_SCHEMA_MAX], out[32] = "";
     PGconn *pg = pg_test_connect(pg_test_url());
 
     pg_schema_of(h->dir, schema);
     (void)snprintf(words, sizeof(words),
-                   "SELECT count(*) FROM %s.belay_rank WHERE idx = 'held'", schema);
+                   "SELECT count(*) FROM %s.belay_rank WHERE idx = '%s'", schema,
+                   index);
     TAP_OK(h->t, pg_test_ask(pg, words, out, sizeof(out)));
     TAP_STR(h->t, out, n);
     PQfinish(pg);
@@ -161,7 +162,60 @@ static void replaced(struct tap *t)
                    schema, schema);
     TAP_OK(t, pg_test_run(pg_test_url(), words));
     CHECK_RC(&h, harness_run(&h, end, NULL), BELAY_CORRUPT);
-    expect_held(&h, "400");
+    expect_in(&h, "held", "400");
+}
+
+/* What is picked now and what was added before are removed at once. */
+struct turn {
+    size_t picked, runs;
+};
+
+static belay_rc end_and_pick(struct txn *t, void *arg)
+{
+    struct turn *turn = arg;
+    const struct bytes chaff = bytes_str("chaff");
+    struct scan scan = {
+        .indexes = &chaff, .n_indexes = 1, .max_rank = RANK_MAX, .limit = MEMBERS
+    };
+    struct hits hits;
+    belay_rc rc = txn_pick(t, &scan, &hits);
+
+    turn->picked = rc ? 0 : hits.n;
+    turn->runs++;
+    if (rc == BELAY_OK)
+        rc = end(t, NULL);
+    for (size_t i = turn->picked; i > 0 && rc == BELAY_OK; i--) /* not in their order */
+        rc = txn_rank_remove(t, chaff, hits.hit[i - 1].rank, hits.hit[i - 1].member);
+    return rc;
+}
+
+static void together(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct turn turn = { 0 };
+
+    if (!open_filled(&h, t))
+        return;
+    CHECK_RC(&h, harness_run(&h, end_and_pick, &turn), BELAY_OK);
+    TAP_EQ(t, turn.picked, MEMBERS);
+    TAP_EQ(t, turn.runs, 1); /* they were where they were thought to be */
+    expect_in(&h, "chaff", "0");
+    expect_in(&h, "held", "0");
+    check_done(&h);
+}
+
+/* One of those that were added is at another rank: damage, and nothing is removed. */
+static void not_together(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct turn turn = { 0 };
+
+    if (!open_filled(&h, t))
+        return;
+    run(&h, "UPDATE", "belay_rank SET rank = 500 WHERE member = 'm0060'");
+    CHECK_RC(&h, harness_run(&h, end_and_pick, &turn), BELAY_CORRUPT);
+    expect_in(&h, "chaff", "40");
+    expect_in(&h, "held", "40");
 }
 
 /* --- somebody is faster than the looks that explain a refusal --- */
@@ -261,6 +315,8 @@ int main(int argc, char **argv)
         { "places: what was taken is ended where it lies", unmoved },
         { "places: in a table that was rewritten it is found again", rewritten },
         { "places: who lies there now is left alone", replaced },
+        { "places: what is picked and what was added are removed together", together },
+        { "places: or none of it is", not_together },
         { "places: taken between two looks is a conflict", taken_between_looks },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);
