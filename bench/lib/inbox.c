@@ -115,8 +115,9 @@ double bench_crew(unsigned callers, bool (*work)(void *arg, unsigned i), void *a
             _exit(1); /* the others wait for it */
         }
     }
-    (void)pthread_barrier_wait(&crew.start);
+    /* Nobody begins before this one is there, and who begins may end before it goes on. */
     double start = bench_now();
+    (void)pthread_barrier_wait(&crew.start);
     for (unsigned i = 0; i < callers; i++) {
         (void)pthread_join(threads[i], NULL);
         ok = ok && members[i].ok;

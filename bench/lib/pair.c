@@ -66,11 +66,12 @@ static bool work(void *arg, unsigned i)
     struct belay_session *s = NULL;
     struct belay_arena *arena = NULL;
     char name[32], turn[64], parent[64] = "";
-    bool ok;
+    struct belay_error err;
 
     session_name(i, name);
-    ok = !belay_arena_new(&arena, NULL) &&
-         !belay_session_open(job->b, name, NULL, &s, NULL);
+    bool ok = (!belay_arena_new(&arena, &err) &&
+               !belay_session_open(job->b, name, NULL, &s, &err)) ||
+              bench_failed("session", &err);
     for (unsigned n = 0; n < job->pairs && ok; n++) {
         (void)snprintf(turn, sizeof(turn), "turn-%07u-%06u", job->round, n);
         ok = pair(job->b, s, arena, turn, n > 0 ? parent : NULL);

@@ -13,6 +13,7 @@
 
 #define HOST "127.0.0.1"
 #define ARGS_MAX 32
+#define PORTS 5 /* that are tried */
 
 static const struct {
     const char *fsync, *suffix;
@@ -39,7 +40,7 @@ static bool find_program(const char *name, const char *other, char out[512])
 
 static pid_t start_server(void *arg)
 {
-    const struct bench_vk *vk = arg;
+    struct bench_vk *vk = arg;
     char program[512], port[16];
     const char *const argv[] = { "valkey",
                                  "--bind",
@@ -59,17 +60,22 @@ static pid_t start_server(void *arg)
                                  NULL };
 
     (void)snprintf(port, sizeof(port), "%d", vk->port);
-    return find_program("valkey-server", "redis-server", program)
-               ? bench_keeper_spawn(vk->folder.path, program, argv, NULL)
-               : -1;
+    vk->server = find_program("valkey-server", "redis-server", program)
+                     ? bench_keeper_spawn(vk->folder.path, program, argv, NULL)
+                     : -1;
+    return vk->server;
 }
 
+/* It, and not somebody who was faster to take the port. */
 static bool answers(void *arg)
 {
     const struct bench_vk *vk = arg;
     redisContext *c = redisConnect(HOST, vk->port);
-    redisReply *r = c && !c->err ? redisCommand(c, "PING") : NULL;
-    bool ok = r && r->type == REDIS_REPLY_STATUS;
+    redisReply *r = c && !c->err ? redisCommand(c, "INFO server") : NULL;
+    char line[32];
+
+    (void)snprintf(line, sizeof(line), "process_id:%d\r", (int)vk->server);
+    bool ok = r && r->str && strstr(r->str, line) != NULL;
 
     if (r)
         freeReplyObject(r);
@@ -80,8 +86,8 @@ static bool answers(void *arg)
 
 /* --- servers --- */
 
-/* A port that nobody has now; 0: there is none. */
-static bool open_one(struct bench_vk *vk)
+/* On a port that nobody has now. */
+static bool try_port(struct bench_vk *vk)
 {
     const struct bench_kept kept = { .what = "Valkey or Redis",
                                      .stop = SIGTERM,
@@ -95,6 +101,16 @@ static bool open_one(struct bench_vk *vk)
                    syncs[vk->sync].relaxed ? "?durability=relaxed" : "");
     return vk->port > 0 && bench_keeper_folder(&vk->folder) &&
            bench_keeper_start(&vk->keeper, &kept);
+}
+
+static bool open_one(struct bench_vk *vk)
+{
+    for (int i = 0; i < PORTS; i++) {
+        if (try_port(vk))
+            return true;
+        bench_keeper_end(&vk->keeper);
+    }
+    return false;
 }
 
 bool bench_vk_open(struct bench_vk vk[BENCH_SYNCS])

@@ -17,7 +17,8 @@ struct bench_vk {
     enum bench_sync sync;
     struct bench_folder folder; /* on the server's disk */
     char url[128];
-    int port; /* on 127.0.0.1 */
+    int port;     /* on 127.0.0.1 */
+    pid_t server; /* in the keeper alone */
     struct bench_keeper keeper;
 };
 
