@@ -206,7 +206,7 @@ int main(int argc, char **argv)
 {
     struct bench_options o = bench_parse(argc, argv);
     unsigned n = o.smoke ? 10 : BENCH_WAKEUPS_MAX;
-    static struct bench_wakeups alone = { .asleep = true }, among = { .asleep = true };
+    static struct bench_wakeups alone, among;
     double none, naps;
     struct bench_folder f;
     bool ok = bench_folder_make(&f) && measure(&alone, n, &f, 0, &none);

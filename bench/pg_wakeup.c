@@ -1,7 +1,6 @@
 /* pg.wakeup - a batch is put into an inbox by one process while another waits for it, on
  * PostgreSQL: from the start of the enqueue until the waiter wakes, p50, against a bare
- * commit (a one-row UPDATE by libpq), p50.  ratio_claimed: until it has claimed it.
- * ratio_asleep: both by a process that has slept before. */
+ * commit (a one-row UPDATE by libpq), p50.  ratio_claimed: until it has claimed it. */
 #include "pgbench.h"
 #include "waiter.h"
 
@@ -31,7 +30,7 @@ static double bare_commit(void *arg, unsigned i)
 
 static PGconn *raw_open(const struct bench_pg *pg)
 {
-    PGconn *raw = bench_pg_connect(pg);
+    PGconn *raw = bench_raw_things(pg, ROWS) ? bench_pg_connect(pg) : NULL;
     PGresult *r = raw ? PQprepare(raw, "u",
                                   "UPDATE thing SET ver = ver + 1, n = n + 1"
                                   " WHERE ns = 'default' AND id = $1",
@@ -63,11 +62,10 @@ int main(int argc, char **argv)
     struct bench_options o = bench_parse(argc, argv);
     unsigned n = o.smoke ? 10 : SAMPLES;
     struct bench_waiter w = { .pid = -1, .in = -1 };
-    static struct bench_wakeups s, asleep = { .asleep = true };
+    struct bench_wakeups s;
     struct bench_pg pg;
     bool ok = bench_pg_open(&pg, &o) && bench_waiter_start(&w, open_store, &pg) &&
-              bench_raw_things(&pg, ROWS) && measure(&s, n, &pg, &w) &&
-              measure(&asleep, n, &pg, &w);
+              measure(&s, n, &pg, &w);
 
     bench_waiter_end(&w);
     bench_pg_close(&pg);
@@ -78,8 +76,6 @@ int main(int argc, char **argv)
         bench_field(&fields, "ratio", woken / bare);
         bench_field(&fields, "ratio_claimed", bench_median(s.claimed, n) / bare);
         bench_field(&fields, "ratio_enqueue", bench_median(s.enqueued, n) / bare);
-        bench_field(&fields, "ratio_asleep",
-                    bench_median(asleep.woken, n) / bench_median(asleep.bare, n));
         bench_field(&fields, "woken_ms", woken * 1e3);
         bench_field(&fields, "baseline_ms", bare * 1e3);
     }

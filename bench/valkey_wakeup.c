@@ -1,8 +1,9 @@
 /* valkey.wakeup - a batch is put into an inbox by one process while another waits for it, on
  * Valkey or Redis: from the start of the enqueue until the waiter wakes, p50, against a bare
  * commit (one HSET by hiredis), p50.  ratio_claimed: until it has claimed it.  ratio_function:
- * against a function of six commands, p50, which is about what a guarded commit takes.
- * ratio_asleep: all of them by a process that has slept before. */
+ * against a function of six commands, p50, which is about what a guarded commit takes. */
+#include <poll.h>
+
 #include "valkeyserver.h"
 #include "waiter.h"
 
@@ -21,7 +22,7 @@ static struct belay *open_store(const void *vk)
 /* The one who does without Belay. */
 struct bare {
     redisContext *raw;
-    struct samples *samples; /* seconds of the function, beside those of each HSET */
+    double *function; /* seconds of the function, beside those of each HSET */
 };
 
 /* Seconds of an HSET, or 0. */
@@ -37,13 +38,13 @@ static double bare_commit(void *arg, unsigned i)
     double took = bench_now() - start;
     if (!bench_vk_is_done(bare->raw, r))
         return 0;
-    bench_wakeup_pause(bare->samples->of.asleep);
+    (void)poll(NULL, 0, 3); /* as before the others */
     start = bench_now();
     r = redisCommand(bare->raw,
                      "FCALL bench_six 3 raw:{default}:r:six:%s raw:{default}:slot:%s"
                      " raw:{default}:z %u %u",
                      key, key, i, i);
-    bare->samples->function[i] = bench_now() - start;
+    bare->function[i] = bench_now() - start;
     return bench_vk_is_done(bare->raw, r) ? took : 0;
 }
 
@@ -51,23 +52,14 @@ static bool measure(struct samples *s, unsigned n, const struct bench_vk *vk,
                     struct bench_waiter *w)
 {
     struct belay *b = open_store(vk);
-    struct bare bare = { bench_vk_connect(vk), s };
-    bool ok = b && bare.raw && bench_wakeups(&s->of, n, w, b, bare_commit, &bare);
+    struct bare bare = { bench_vk_connect(vk), s->function };
+    bool ok = b && bare.raw && bench_vk_load_six(vk) &&
+              bench_wakeups(&s->of, n, w, b, bare_commit, &bare);
 
     if (bare.raw)
         redisFree(bare.raw);
     belay_close(b);
     return ok;
-}
-
-static void report_asleep(struct buf *fields, const struct bench_vk *vk,
-                          struct samples *s, unsigned n)
-{
-    double woken = bench_median(s->of.woken, n);
-
-    bench_vk_field(fields, vk, "ratio_asleep", woken / bench_median(s->of.bare, n));
-    bench_vk_field(fields, vk, "ratio_asleep_function",
-                   woken / bench_median(s->function, n));
 }
 
 static void report(struct buf *fields, const struct bench_vk *vk, struct samples *s,
@@ -91,7 +83,7 @@ int main(int argc, char **argv)
     unsigned n = o.smoke ? 10 : BENCH_WAKEUPS_MAX;
     struct bench_waiter w[BENCH_SYNCS] = { { .pid = -1, .in = -1 },
                                            { .pid = -1, .in = -1 } };
-    static struct samples awake[BENCH_SYNCS], asleep[BENCH_SYNCS];
+    struct samples samples[BENCH_SYNCS];
     struct bench_vk vk[BENCH_SYNCS];
     struct buf fields = { .ptr = NULL };
     bool ok = bench_vk_open(vk);
@@ -99,14 +91,10 @@ int main(int argc, char **argv)
     for (unsigned s = 0; s < BENCH_SYNCS && ok; s++)
         ok = bench_waiter_start(&w[s], open_store, &vk[s]);
     for (unsigned s = 0; s < BENCH_SYNCS; s++) {
-        asleep[s].of.asleep = true;
-        ok = ok && bench_vk_load_six(&vk[s]) && measure(&awake[s], n, &vk[s], &w[s]) &&
-             measure(&asleep[s], n, &vk[s], &w[s]);
+        ok = ok && measure(&samples[s], n, &vk[s], &w[s]);
         bench_waiter_end(&w[s]);
-        if (!ok)
-            continue;
-        report(&fields, &vk[s], &awake[s], n);
-        report_asleep(&fields, &vk[s], &asleep[s], n);
+        if (ok)
+            report(&fields, &vk[s], &samples[s], n);
     }
     bench_vk_close(vk);
     return bench_finish(&o, "valkey.wakeup", &fields, ok);

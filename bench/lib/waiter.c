@@ -136,24 +136,12 @@ static bool enqueue(struct belay *b)
     return ok || bench_failed("enqueue", &err);
 }
 
-#define PAUSE_MS 3
-
-void bench_wakeup_pause(bool asleep)
-{
-    double until = bench_now() + PAUSE_MS / 1e3;
-
-    if (asleep)
-        (void)poll(NULL, 0, PAUSE_MS);
-    while (bench_now() < until) {
-    }
-}
-
 static bool sample(struct bench_wakeups *s, unsigned i, struct bench_waiter *w,
                    struct belay *b, double (*bare)(void *arg, unsigned i), void *arg)
 {
     struct woken told;
 
-    bench_wakeup_pause(s->asleep);
+    (void)poll(NULL, 0, 3); /* the waiter has gone to sleep again */
     double start = bench_now();
     if (!enqueue(b))
         return false;
@@ -162,7 +150,7 @@ static bool sample(struct bench_wakeups *s, unsigned i, struct bench_waiter *w,
         return false;
     s->woken[i] = told.at - start;
     s->claimed[i] = told.claimed_at - start;
-    bench_wakeup_pause(s->asleep);
+    (void)poll(NULL, 0, 3);
     s->bare[i] = bare(arg, i);
     return s->bare[i] > 0;
 }
@@ -171,9 +159,8 @@ bool bench_wakeups(struct bench_wakeups *s, unsigned n, struct bench_waiter *w,
                    struct belay *b, double (*bare)(void *arg, unsigned i), void *arg)
 {
     struct woken ready;
-    bool ok = n <= BENCH_WAKEUPS_MAX && (w->ready || hear(w, &ready));
+    bool ok = n <= BENCH_WAKEUPS_MAX && hear(w, &ready);
 
-    w->ready = ok;
     for (unsigned i = 0; i < WARM_UP && ok; i++)
         ok = sample(s, 0, w, b, bare, arg);
     for (unsigned i = 0; i < n && ok; i++)

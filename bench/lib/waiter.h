@@ -8,8 +8,7 @@
 
 struct bench_waiter {
     pid_t pid;
-    int in;     /* what it tells */
-    bool ready; /* it has told that it listens */
+    int in; /* what it tells */
 };
 
 /* Starts the process, before any thread is started: it opens a store of its own. */
@@ -17,15 +16,9 @@ bool bench_waiter_start(struct bench_waiter *w, struct belay *(*open)(const void
                         const void *arg);
 void bench_waiter_end(struct bench_waiter *w); /* also when it did not start */
 
-/* Before each sample this process lets 3 ms pass, so that the waiter sleeps again: asleep
- * itself, or awake.  Code that runs once in a while on a machine that is idle takes several times
- * as long as it does otherwise, and the more of it there is the more that counts. */
-void bench_wakeup_pause(bool asleep);
-
 /* Seconds, each sample after the one before it. */
 #define BENCH_WAKEUPS_MAX 400
 struct bench_wakeups {
-    bool asleep;                        /* as the caller wants it */
     double enqueued[BENCH_WAKEUPS_MAX]; /* an enqueue here, while the waiter sleeps */
     double woken[BENCH_WAKEUPS_MAX];    /* from its start until the waiter wakes */
     double claimed[BENCH_WAKEUPS_MAX];  /* until it has claimed the batch */
