@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/json_text.h"
 
 /* Runs before Jansson, over the bytes alone, and refuses what Jansson cannot be trusted
  * with: it parses by recursion, and it overlooks a NUL behind a number.  Both agree
@@ -389,6 +390,27 @@ belay_rc json_write(const json_t *value, struct buf *out, struct belay_error *er
     if (rc != BELAY_OK)
         out->len = start;
     return rc;
+}
+
+static bool is_canonical(struct bytes text)
+{
+    struct json_text in = json_text_of(text);
+
+    return json_skip(&in, JSON_DEPTH_MAX) && in.at == in.end && in.plain &&
+           bytes_is_utf8(text);
+}
+
+belay_rc json_canonical(struct bytes text, size_t max_len, struct buf *out,
+                        struct belay_error *err)
+{
+    CLEANUP(json_decrefp) json_t *value = NULL;
+
+    if (text.len <= max_len && is_canonical(text)) {
+        buf_append(out, text);
+        return out->failed ? err_no_memory(err, "JSON") : BELAY_OK;
+    }
+    belay_rc rc = json_read(text, max_len, &value, err);
+    return rc ? rc : json_write(value, out, err);
 }
 
 belay_rc json_hash(const json_t *value, uint8_t out[32], struct belay_error *err)

@@ -34,6 +34,11 @@ MUST_USE belay_rc json_read(struct bytes text, size_t max_len, json_t **out,
 MUST_USE belay_rc json_write(const json_t *value, struct buf *out,
                              struct belay_error *err);
 
+/* Appends the canonical form of a text: json_read, then json_write.  What is in that form
+ * already, as most programs write it, is found to be so and costs no values. */
+MUST_USE belay_rc json_canonical(struct bytes text, size_t max_len, struct buf *out,
+                                 struct belay_error *err);
+
 /* SHA-256 of the canonical form. */
 MUST_USE belay_rc json_hash(const json_t *value, uint8_t out[32],
                             struct belay_error *err);

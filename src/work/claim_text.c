@@ -1,142 +1,62 @@
 /* What is text: the payloads of a batch, and a claim as one string. */
-#include <stdio.h>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "work/queue_rows.h"
 
 /* --- items --- */
 
-/* A JSON text that is walked over; every step answers whether it was as it should be. */
-struct json_text {
-    const uint8_t *at, *end;
-};
-
-static bool take(struct json_text *in, char c)
-{
-    bool there = in->at < in->end && *in->at == (uint8_t)c;
-
-    in->at += there;
-    return there;
-}
-
-static bool take_digits(struct json_text *in)
-{
-    const uint8_t *from = in->at;
-
-    while (in->at < in->end && *in->at >= '0' && *in->at <= '9')
-        in->at++;
-    return in->at > from;
-}
-
-static bool skip_number(struct json_text *in)
-{
-    (void)take(in, '-');
-    if (!take(in, '0') && !take_digits(in))
-        return false;
-    if (take(in, '.') && !take_digits(in))
-        return false;
-    if (!take(in, 'e'))
-        return true;
-    (void)(take(in, '-') || take(in, '+'));
-    return take_digits(in);
-}
-
-/* Behind the opening quote. */
-static bool skip_string(struct json_text *in)
-{
-    while (in->at < in->end && *in->at != '"') {
-        bool escapes = take(in, '\\');
-        if (in->at == in->end || (!escapes && *in->at < 0x20))
-            return false;
-        in->at++;
-    }
-    return in->at < in->end && take(in, '"');
-}
-
-static bool skip_word(struct json_text *in, const char *word)
-{
-    while (*word && take(in, *word))
-        word++;
-    return *word == '\0';
-}
-
-static bool skip_value(struct json_text *in, unsigned depth);
-
-/* Behind the opening bracket. */
-static bool skip_members(struct json_text *in, bool named, char close, unsigned depth)
-{
-    if (depth == 0)
-        return false;
-    if (take(in, close))
-        return true;
-    do {
-        if (named && !(take(in, '"') && skip_string(in) && take(in, ':')))
-            return false;
-        if (!skip_value(in, depth - 1))
-            return false;
-    } while (take(in, ','));
-    return take(in, close);
-}
-
-static bool skip_value(struct json_text *in, unsigned depth)
-{
-    if (take(in, '"'))
-        return skip_string(in);
-    if (take(in, '{'))
-        return skip_members(in, true, '}', depth);
-    if (take(in, '['))
-        return skip_members(in, false, ']', depth);
-    if (in->at == in->end)
-        return false;
-    switch (*in->at) {
-    case 't':
-        return skip_word(in, "true");
-    case 'f':
-        return skip_word(in, "false");
-    case 'n':
-        return skip_word(in, "null");
-    default:
-        return skip_number(in);
-    }
-}
-
 bool items_count(struct bytes array, size_t *out)
 {
-    struct json_text in = { array.ptr, array.ptr + array.len };
+    struct json_text in = json_text_of(array);
     size_t n = 0;
 
-    if (array.len < 2 || !take(&in, '['))
+    if (array.len < 2 || !json_take(&in, '['))
         return false;
-    if (!take(&in, ']')) {
+    if (!json_take(&in, ']')) {
         do {
-            if (!skip_value(&in, JSON_DEPTH_MAX))
+            if (!json_skip(&in, JSON_DEPTH_MAX))
                 return false;
             n++;
-        } while (take(&in, ','));
-        if (!take(&in, ']'))
+        } while (json_take(&in, ','));
+        if (!json_take(&in, ']'))
             return false;
     }
     *out = n;
     return in.at == in.end;
 }
 
+/* <batch>:item:<number> */
+static void put_item_id(char *out, struct bytes batch_id, size_t number)
+{
+    static const char word[] = ":item:";
+
+    memcpy(out, batch_id.ptr, batch_id.len);
+    out += batch_id.len;
+    memcpy(out, word, sizeof(word) - 1);
+    out += sizeof(word) - 1;
+    out[bytes_put_i64(out, (int64_t)number)] = '\0';
+}
+
 bool items_cut(struct bytes array, const char *batch_id, struct belay_arena *a,
                struct belay_item *out, size_t n)
 {
-    size_t id_len = strlen(batch_id) + sizeof(":item:") + I64_TEXT_MAX;
+    struct bytes id = bytes_str(batch_id);
+    size_t id_len = id.len + sizeof(":item:") + I64_TEXT_MAX;
     char *ids = arena_alloc(a, n * id_len);
     struct bytes copy;
 
     if (!ids || !arena_copy(a, array, &copy))
         return false;
-    struct json_text in = { copy.ptr + 1, copy.ptr + copy.len };
+    struct json_text in = json_text_of(bytes_of(copy.ptr + 1, copy.len - 1));
     for (size_t i = 0; i < n; i++) {
         const uint8_t *from = in.at;
-        (void)skip_value(&in, JSON_DEPTH_MAX);
+        if (!json_skip(&in, JSON_DEPTH_MAX))
+            return false;
         out[i].payload = (const char *)from;
         out[i].payload_len = (size_t)(in.at - from);
         out[i].item_id = ids + i * id_len;
-        (void)snprintf(ids + i * id_len, id_len, "%s:item:%zu", batch_id, i);
+        put_item_id(ids + i * id_len, id, i);
         ((uint8_t *)copy.ptr)[in.at - copy.ptr] = '\0';
         in.at++;
     }

@@ -201,11 +201,8 @@ static belay_rc take_result(struct endings *x, size_t i,
         return rc;
     }
     if (c->result_is_json) {
-        CLEANUP(json_decrefp) json_t *value = NULL;
         CLEANUP(buf_release) struct buf canonical = { 0 };
-        belay_rc rc = json_read(text, BELAY_PAYLOAD_MAX, &value, err);
-        if (rc == BELAY_OK)
-            rc = json_write(value, &canonical, err);
+        belay_rc rc = json_canonical(text, BELAY_PAYLOAD_MAX, &canonical, err);
         if (rc) {
             err_context(err, "result");
             return rc;

@@ -288,13 +288,10 @@ static belay_rc too_large(struct belay_error *err, size_t len)
 static belay_rc read_json(struct bytes payload, struct belay_arena *a,
                           struct bytes *out, struct belay_error *err)
 {
-    CLEANUP(json_decrefp) json_t *value = NULL;
     CLEANUP(buf_release) struct buf text = { 0 };
     struct belay_error why = { .code = 0 };
-    belay_rc rc = json_read(payload, BELAY_PAYLOAD_MAX, &value, &why);
+    belay_rc rc = json_canonical(payload, BELAY_PAYLOAD_MAX, &text, &why);
 
-    if (rc == BELAY_OK)
-        rc = json_write(value, &text, &why);
     if (rc == BELAY_INVALID)
         return err_reason(err, rc, "payload", "payload: %s", why.message);
     if (rc)

@@ -73,15 +73,6 @@ static belay_rc check_sizes(const struct belay_draft *d, struct belay_error *err
     return BELAY_OK;
 }
 
-/* One payload in canonical form behind what is in `out`. */
-static belay_rc add_payload(const char *text, struct buf *out, struct belay_error *err)
-{
-    CLEANUP(json_decrefp) json_t *value = NULL;
-    belay_rc rc = json_read(bytes_str(text), BATCH_BYTES_MAX, &value, err);
-
-    return rc ? rc : json_write(value, out, err);
-}
-
 static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
                            struct bytes *out, struct belay_error *err)
 {
@@ -93,7 +84,7 @@ static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
     for (size_t i = 0; i < d->n_payloads && rc == BELAY_OK; i++) {
         if (i > 0)
             buf_append_char(&items, ',');
-        rc = add_payload(d->payloads[i], &items, &why);
+        rc = json_canonical(bytes_str(d->payloads[i]), BATCH_BYTES_MAX, &items, &why);
         if (rc == BELAY_INVALID)
             return err_reason(err, rc, "payload", "payload %zu: %s", i, why.message);
         if (rc)

@@ -272,15 +272,18 @@ static belay_rc digest_keyed(uint8_t out[SHA256_LEN], struct belay_error *err)
  * that memory was the cause; both codes tell the caller to come back later. */
 static void test_no_memory(struct tap *t)
 {
-    static belay_rc (*const calls[])(uint8_t *, struct belay_error *) = {
-        digest,
-        digest_stream,
-        digest_keyed,
+    static const struct {
+        belay_rc (*call)(uint8_t *, struct belay_error *);
+        bool allocates;
+    } calls[] = {
+        { digest, false }, /* what lies in one place takes the caller's memory alone */
+        { digest_stream, true },
+        { digest_keyed, true },
     };
 
     for (size_t i = 0; i < COUNT_OF(calls); i++) {
         uint8_t want[SHA256_LEN] = { 0 };
-        TAP_EQ(t, calls[i](want, NULL), BELAY_OK);
+        TAP_EQ(t, calls[i].call(want, NULL), BELAY_OK);
         for (int n = 0;; n++) {
             uint8_t poison[SHA256_LEN], out[SHA256_LEN];
             struct belay_error e = { 0 };
@@ -288,12 +291,12 @@ static void test_no_memory(struct tap *t)
             memset(poison, 0x5a, sizeof(poison));
             memcpy(out, poison, sizeof(out));
             left = n;
-            belay_rc rc = calls[i](out, &e);
+            belay_rc rc = calls[i].call(out, &e);
             left = -1;
             TAP_EQ(t, ERR_peek_error(), 0);
             if (rc == BELAY_OK) {
                 TAP_OK(t, memcmp(out, want, sizeof(out)) == 0);
-                TAP_OK(t, n > 0); /* something was refused before */
+                TAP_EQ(t, n > 0, calls[i].allocates); /* something was refused before */
                 break;
             }
             TAP_OK(t, rc == BELAY_NO_MEMORY || rc == BELAY_UNAVAILABLE);

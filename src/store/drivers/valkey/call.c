@@ -136,10 +136,13 @@ static belay_rc make_up(struct call *c, enum verdict verdict,
 
 static belay_rc attempt(struct call *c, struct belay_error *err)
 {
-    static const char asking[] = "*1\r\n$6\r\nASKING\r\n";
+    static const char asking[] = "*1\r\n$6\r\nASKING\r\n",
+                      ping[] = "*1\r\n$4\r\nPING\r\n";
     belay_rc rc = BELAY_OK;
 
-    c->job.before = c->asking ? bytes_str(asking) : bytes_of(NULL, 0);
+    c->job.before = c->asking         ? bytes_str(asking)
+                    : c->r->publishes ? bytes_str(ping)
+                                      : bytes_of(NULL, 0);
     c->job.reached = VK_NOTHING_SENT;
     c->node = c->asking;
     c->asking = NULL;

@@ -253,6 +253,7 @@ static belay_rc run(struct vk_plan *p, struct vk_attempt *at,
         return err_no_memory(err, "a commit");
     struct belay_error why = { .code = 0 };
     r.only = at->generation;
+    r.publishes = p->wake.n > 0;
     rc = vk_call(p->s, p->plan->ns, &r, VK_ONCE, &reply, &reached, &why);
     if (rc && reached == VK_NOTHING_SENT && strcmp(why.reason, "life") == 0) {
         result->conflict = true; /* what was read is of another life */

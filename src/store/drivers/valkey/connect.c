@@ -141,9 +141,12 @@ static ssize_t socket_result(struct vk_conn *c, ssize_t n, short wants)
 ssize_t vk_conn_read(struct vk_conn *c, void *buf, size_t n)
 {
     c->wants = 0;
-    if (c->tls)
+    c->drained = false;
+    if (c->tls) /* it may have more in its own hands */
         return vk_tls_read(c->tls, buf, n, &c->wants);
-    return socket_result(c, recv(c->fd, buf, n, 0), POLLIN);
+    ssize_t got = socket_result(c, recv(c->fd, buf, n, 0), POLLIN);
+    c->drained = got > 0 && (size_t)got < n;
+    return got;
 }
 
 ssize_t vk_conn_write(struct vk_conn *c, const struct iovec *iov, int n)
@@ -187,6 +190,10 @@ belay_rc vk_conn_take(struct vk_conn *c, struct vk_sink *sink, int64_t deadline_
         if (parsed == VK_PARSE_BROKEN)
             return err_set(err, BELAY_UNAVAILABLE,
                            "valkey: what answers does not speak the protocol");
+        if (c->drained && deadline_us == VK_NO_WAIT) {
+            c->drained = false; /* the next one looks */
+            return err_set(err, BELAY_TIMEOUT, "valkey: nothing has come");
+        }
         ssize_t n = vk_conn_read(c, buf, sizeof(buf));
         if (n < 0)
             return err_set(err, BELAY_UNAVAILABLE, "valkey: the connection was lost");

@@ -40,8 +40,9 @@ struct vk_request {
     uint8_t *bytes;
     size_t len, size;
     size_t n_commands;
-    uint64_t only; /* sent in that life of the server (vk_lineage), or not at all:
+    uint64_t only;  /* sent in that life of the server (vk_lineage), or not at all:
                       `unavailable`, reason life; 0: in any */
+    bool publishes; /* others are to hear of it before its own answer is sent */
     bool no_memory;
 };
 

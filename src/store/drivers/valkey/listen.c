@@ -298,7 +298,7 @@ static bool hear_all(void *arg)
     belay_rc rc = BELAY_OK;
 
     while (rc == BELAY_OK) {
-        rc = vk_conn_take(l->conn, &l->sink, 0, NULL);
+        rc = vk_conn_take(l->conn, &l->sink, VK_NO_WAIT, NULL);
         if (rc == BELAY_OK) {
             hear(l, &l->message);
             expect_message(l);

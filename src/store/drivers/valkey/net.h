@@ -68,7 +68,8 @@ struct vk_conn {
     int fd;
     struct vk_tls *tls; /* NULL: none */
     struct redisReader *reader;
-    short wants; /* what the last read or write waits for, besides POLLIN */
+    short wants;  /* what the last read or write waits for, besides POLLIN */
+    bool drained; /* the last read has taken all that had come */
 };
 
 /* Connects and logs in.  `unavailable`; with a reason (login, permission, tls, database):
@@ -93,7 +94,9 @@ MUST_USE belay_rc vk_conn_call(struct vk_conn *c, struct vk_request *r,
 /* Sends commands and takes no answer. */
 MUST_USE belay_rc vk_conn_send(struct vk_conn *c, const struct vk_request *r,
                                int64_t deadline_us, struct belay_error *err);
-/* The next answer, or what was published; BELAY_TIMEOUT when there is none yet. */
+/* The next answer, or what was published; BELAY_TIMEOUT when there is none yet.  With
+ * VK_NO_WAIT as the time: when none has come, or what came last was taken to its end. */
+#define VK_NO_WAIT INT64_C(0)
 MUST_USE belay_rc vk_conn_take(struct vk_conn *c, struct vk_sink *sink,
                                int64_t deadline_us, struct belay_error *err);
 
