@@ -55,6 +55,8 @@ static pid_t start_server(void *arg)
                                  "",
                                  "--maxmemory-policy",
                                  "noeviction",
+                                 "--hash-max-listpack-value",
+                                 "512", /* as the manual has it */
                                  "--auto-aof-rewrite-percentage",
                                  "0", /* not in the middle of a round */
                                  NULL };

@@ -117,7 +117,7 @@ void bench_waiter_end(struct bench_waiter *w)
 
 /* --- the process that enqueues --- */
 
-static bool enqueue(struct belay *b)
+static bool enqueue(struct belay *b, struct belay_arena *arena)
 {
     static const char *const payloads[] = { "{\"type\":\"turn_input\"}" };
     struct belay_draft draft = { .size = sizeof(draft),
@@ -126,24 +126,29 @@ static bool enqueue(struct belay *b)
                                  .slot = BELAY_EXCLUSIVE,
                                  .payloads = payloads,
                                  .n_payloads = 1 };
-    struct belay_arena *arena = NULL;
     struct belay_enqueued done;
     struct belay_error err;
-    bool ok = !belay_arena_new(&arena, &err) &&
-              !belay_queue_enqueue(b, &draft, arena, &done, &err);
 
-    belay_arena_free(arena);
-    return ok || bench_failed("enqueue", &err);
+    belay_arena_reset(arena);
+    return !belay_queue_enqueue(b, &draft, arena, &done, &err) ||
+           bench_failed("enqueue", &err);
 }
 
+/* The one who enqueues. */
+struct sender {
+    struct belay *b;
+    struct belay_arena *arena;
+};
+
 static bool sample(struct bench_wakeups *s, unsigned i, struct bench_waiter *w,
-                   struct belay *b, double (*bare)(void *arg, unsigned i), void *arg)
+                   const struct sender *from, double (*bare)(void *arg, unsigned i),
+                   void *arg)
 {
     struct woken told;
 
     (void)poll(NULL, 0, 3); /* the waiter has gone to sleep again */
     double start = bench_now();
-    if (!enqueue(b))
+    if (!enqueue(from->b, from->arena))
         return false;
     s->enqueued[i] = bench_now() - start;
     if (!hear(w, &told))
@@ -158,12 +163,15 @@ static bool sample(struct bench_wakeups *s, unsigned i, struct bench_waiter *w,
 bool bench_wakeups(struct bench_wakeups *s, unsigned n, struct bench_waiter *w,
                    struct belay *b, double (*bare)(void *arg, unsigned i), void *arg)
 {
+    struct sender from = { .b = b };
     struct woken ready;
-    bool ok = n <= BENCH_WAKEUPS_MAX && hear(w, &ready);
+    bool ok = n <= BENCH_WAKEUPS_MAX && !belay_arena_new(&from.arena, NULL) &&
+              hear(w, &ready);
 
     for (unsigned i = 0; i < WARM_UP && ok; i++)
-        ok = sample(s, 0, w, b, bare, arg);
+        ok = sample(s, 0, w, &from, bare, arg);
     for (unsigned i = 0; i < n && ok; i++)
-        ok = sample(s, i, w, b, bare, arg);
+        ok = sample(s, i, w, &from, bare, arg);
+    belay_arena_free(from.arena);
     return ok;
 }

@@ -3,8 +3,6 @@
 #define BASE_ATTR_H
 
 #define MUST_USE __attribute__((warn_unused_result))
-/* Hardly ever called: the way there is laid apart from the code that runs. */
-#define COLD __attribute__((cold))
 #define PRINTF_LIKE(fmt, first) __attribute__((format(printf, fmt, first)))
 
 /* Runs fn(&variable) when the variable leaves its scope. */

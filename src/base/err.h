@@ -14,19 +14,19 @@
 /* Fills *err (reason, entity and numbers empty) and returns `code`, so that a failing
  * function ends with `return err_set(err, BELAY_X, "what: why")`.  A message that does
  * not fit is cut at a character boundary. */
-COLD belay_rc err_set(struct belay_error *err, belay_rc code, const char *fmt, ...)
+belay_rc err_set(struct belay_error *err, belay_rc code, const char *fmt, ...)
     PRINTF_LIKE(3, 4);
 
 /* The same with a reason. */
-COLD belay_rc err_reason(struct belay_error *err, belay_rc code, const char *reason,
-                         const char *fmt, ...) PRINTF_LIKE(4, 5);
+belay_rc err_reason(struct belay_error *err, belay_rc code, const char *reason,
+                    const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /* Add facts to an error that is already filled. */
-COLD void err_numbers(struct belay_error *err, int64_t expected, int64_t actual);
-COLD void err_entity(struct belay_error *err, struct bytes entity);
+void err_numbers(struct belay_error *err, int64_t expected, int64_t actual);
+void err_entity(struct belay_error *err, struct bytes entity);
 
 /* Puts "context: " in front of the message, for a caller that knows more. */
-COLD void err_context(struct belay_error *err, const char *context);
+void err_context(struct belay_error *err, const char *context);
 
 /* The one out-of-memory error: no_memory, with what was wanted.  Inline, so that
  * readers and analysers see that it is never BELAY_OK. */

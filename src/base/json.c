@@ -124,6 +124,12 @@ static void append_escape(struct buf *out, uint8_t c)
     }
 }
 
+/* Whether it is a character by itself, and written as it is. */
+static bool is_plain(uint8_t c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
 void json_append_string(struct buf *out, struct bytes text)
 {
     size_t start = 0, at = 0; /* what lies between is written as it is */
@@ -131,8 +137,12 @@ void json_append_string(struct buf *out, struct bytes text)
     buf_append_char(out, '"');
     while (at < text.len) {
         uint8_t c = text.ptr[at];
+        if (is_plain(c)) {
+            at++;
+            continue;
+        }
         size_t n = bytes_utf8_len(bytes_of(text.ptr + at, text.len - at));
-        if (n > 0 && c >= 0x20 && c != '"' && c != '\\') {
+        if (n > 1) {
             at += n;
             continue;
         }

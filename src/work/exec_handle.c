@@ -86,10 +86,12 @@ static belay_rc check_field(const struct exec_handle *h, size_t i,
         return n >= 0 && n <= fields[i].max ? BELAY_OK : field_fault(err, i);
     }
     struct bytes text = *(const struct bytes *)field_at(h, i);
-    if (!bytes_is_utf8(text))
-        return err_reason(err, BELAY_BAD_HANDLE, "utf8", "handle: its %s is not UTF-8",
-                          fields[i].name);
-    return bytes_is_id(text, FIELD_MAX) ? BELAY_OK : field_fault(err, i);
+    if (bytes_is_id(text, FIELD_MAX))
+        return BELAY_OK;
+    if (bytes_is_utf8(text))
+        return field_fault(err, i);
+    return err_reason(err, BELAY_BAD_HANDLE, "utf8", "handle: its %s is not UTF-8",
+                      fields[i].name);
 }
 
 static belay_rc check_head(int32_t backend, int32_t kind, struct belay_error *err)

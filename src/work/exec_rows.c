@@ -66,11 +66,18 @@ static belay_rc corrupt_column(struct txn *t, const struct row *row, unsigned co
     return rc;
 }
 
+/* All but the vectors.  Field by field: clearing it first would take as long. */
+static void take_row(const struct row *row, struct exec *out)
+{
+    out->row = row;
+    out->id = row_bytes(row, EXEC_ID);
+    out->due_ms = TIME_NONE;
+    memcpy(out->v, row->v, sizeof(out->v));
+}
+
 belay_rc exec_of(struct txn *t, const struct row *row, struct exec *out)
 {
-    *out =
-        (struct exec){ .row = row, .id = row_bytes(row, EXEC_ID), .due_ms = TIME_NONE };
-    memcpy(out->v, row->v, sizeof(out->v));
+    take_row(row, out);
     for (size_t i = 0; i < COUNT_OF(dimensions); i++) {
         int value;
         if (!vector_parse(dimensions[i].dim, row_bytes(row, dimensions[i].column),
@@ -90,6 +97,7 @@ belay_rc exec_of(struct txn *t, const struct row *row, struct exec *out)
         return corrupt_column(t, row, EXEC_LANE);
     if (row_bytes(row, EXEC_ROUTE).len == 0)
         return corrupt_column(t, row, EXEC_ROUTE);
+    out->was = out->vector;
     return BELAY_OK;
 }
 
@@ -304,14 +312,13 @@ static belay_rc wake(struct txn *t, const struct exec *e, bool moved, bool chang
 
 belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms)
 {
-    struct exec before = { .row = NULL };
     struct standing was = { .rank = 0 }, is = { .rank = 0 };
-    belay_rc rc = BELAY_OK;
+    struct exec before;
 
+    before.row = NULL;
+    before.vector = e->was;
     if (e->row) {
-        rc = exec_of(t, e->row, &before);
-        if (rc)
-            return rc;
+        take_row(e->row, &before);
         was.rank = exec_i64(&before, EXEC_RANK, 0);
         if (!exec_index(&before, txn_arena(t), &was.index))
             return err_no_memory(txn_error(t), "an index");
@@ -325,7 +332,7 @@ belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms)
     e->v[EXEC_UPDATED_AT_MS] = value_i64(now_ms);
 
     bool lived = e->row && !vector_is_terminal(&before.vector);
-    rc = write_row(t, e);
+    belay_rc rc = write_row(t, e);
     if (rc == BELAY_OK)
         rc = restand(t, e->id, was, is); /* W1: one place */
     if (rc == BELAY_OK)

@@ -34,6 +34,7 @@ struct exec {
     const struct row *row; /* as read; NULL: it is being created */
     struct bytes id;
     struct belay_vector vector; /* as it shall be */
+    struct belay_vector was;    /* as the row has it */
     int64_t
         due_ms; /* leased: the rank it shall have; TIME_NONE: as it is, or its end */
     struct value v[EXEC_COLUMNS]; /* as they shall be; the vector's own columns are

@@ -404,6 +404,49 @@ static void loads_functions(struct tap *t)
     fake_stop(&f);
 }
 
+/* --- who is told first --- */
+
+static const char *five(struct fake *f, const struct bytes *args, size_t n)
+{
+    (void)f;
+    (void)args;
+    (void)n;
+    return ":5\r\n";
+}
+
+/* A server writes to those first whom it has answered last: who publishes is answered once
+ * before, and nobody minds how. */
+static void tells_others_first(struct tap *t)
+{
+    static const char *const pongs[] = { "+PONG\r\n", "-NOPERM no\r\n" };
+    CLEANUP(arena_release) struct belay_arena a = { .first = NULL };
+    struct fake f;
+
+    TAP_OK(t, fake_start(&f, five, NULL));
+    struct vk_store *s = open_store(t, &f);
+    for (size_t i = 0; i < COUNT_OF(pongs) && s; i++) {
+        struct vk_reply reply = { .kind = VK_NIL };
+        enum vk_reached reached = VK_NOTHING_SENT;
+        struct vk_request r;
+
+        expect(t, s, "WRITE", 5);
+        unsigned before = atomic_load(&f.n_pings);
+        atomic_store(&f.pong, pongs[i]);
+        vk_request_init(&r, &a);
+        vk_command(&r, 1, "WRITE");
+        r.publishes = true;
+        TAP_EQ(t, vk_call(s, bytes_str("ns"), &r, VK_ONCE, &reply, &reached, NULL),
+               BELAY_OK);
+        TAP_EQ(t, reply.i, 5);
+        TAP_EQ(t, (int)reached, (int)VK_ANSWERED);
+        TAP_EQ(t, atomic_load(&f.n_pings), before + 1);
+        expect(t, s, "WRITE", 5);
+        TAP_EQ(t, atomic_load(&f.n_pings), before + 1); /* the others are not */
+    }
+    close_store(s);
+    fake_stop(&f);
+}
+
 /* --- answers that concern the whole request --- */
 
 static const char *later(struct fake *f, const struct bytes *args, size_t n)
@@ -635,6 +678,7 @@ static const struct tap_case cases[] = {
     { "no request takes longer than it may", gives_up },
     { "another life of the server has another generation", notices_another_life },
     { "functions are loaded when they are missing or old", loads_functions },
+    { "who publishes is answered behind those whom it tells", tells_others_first },
     { "what the server cannot do yet is sent again", tries_later },
     { "a write waits for replicas, and its outcome is unknown without",
       waits_for_replicas },

@@ -27,6 +27,14 @@ static bool is(struct bytes arg, const char *word)
     return bytes_eq(arg, bytes_str(word));
 }
 
+static void say_pong(struct fake *f, struct buf *out)
+{
+    const char *pong = atomic_load(&f->pong);
+
+    atomic_fetch_add(&f->n_pings, 1);
+    buf_append_str(out, pong ? pong : "+PONG\r\n");
+}
+
 static void say_info(struct fake *f, struct buf *out)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
@@ -101,7 +109,7 @@ static bool say_usual(struct served *s, const struct bytes *args, size_t n,
     else if (is(args[0], "SELECT") || is(args[0], "CLIENT"))
         buf_append_str(out, "+OK\r\n");
     else if (is(args[0], "PING"))
-        buf_append_str(out, "+PONG\r\n");
+        say_pong(f, out);
     else if (is(args[0], "INFO"))
         say_info(f, out);
     else if (is(args[0], "CONFIG"))

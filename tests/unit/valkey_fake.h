@@ -37,9 +37,11 @@ struct fake {
     bool may_load; /* functions */
     char *library; /* its text; NULL: none */
 
-    _Atomic unsigned n_conns;   /* so far */
-    _Atomic unsigned n_logins;  /* AUTH seen */
-    _Atomic unsigned n_loads;   /* FUNCTION LOAD seen */
+    _Atomic unsigned n_conns;  /* so far */
+    _Atomic unsigned n_logins; /* AUTH seen */
+    _Atomic unsigned n_loads;  /* FUNCTION LOAD seen */
+    _Atomic unsigned n_pings;
+    _Atomic(const char *) pong; /* what they are answered; NULL: as usual */
     _Atomic unsigned n_answers; /* asked of the test */
 
     int listening;

@@ -204,19 +204,18 @@ void pg_arg_places(struct pg_pipe *p, struct pg_call *c, const struct value *v,
 
 int64_t pg_i64(const PGresult *r, int row, int column)
 {
+    int len = PQgetlength(r, row, column); /* of NULL: 0 */
     uint64_t n;
     uint32_t small;
 
-    if (PQgetisnull(r, row, column))
-        return 0;
-    if (PQgetlength(r, row, column) == (int)sizeof(small)) {
-        memcpy(&small, PQgetvalue(r, row, column), sizeof(small));
-        return (int32_t)be32toh(small);
+    if (len == (int)sizeof(n)) {
+        memcpy(&n, PQgetvalue(r, row, column), sizeof(n));
+        return (int64_t)be64toh(n);
     }
-    if (PQgetlength(r, row, column) != (int)sizeof(n))
+    if (len != (int)sizeof(small))
         return 0;
-    memcpy(&n, PQgetvalue(r, row, column), sizeof(n));
-    return (int64_t)be64toh(n);
+    memcpy(&small, PQgetvalue(r, row, column), sizeof(small));
+    return (int32_t)be32toh(small);
 }
 
 void pg_take_places(const PGresult *r, struct pg_place *out, size_t n)

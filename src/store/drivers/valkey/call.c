@@ -136,6 +136,8 @@ static belay_rc make_up(struct call *c, enum verdict verdict,
 
 static belay_rc attempt(struct call *c, struct belay_error *err)
 {
+    /* A server writes to those first to whom it last had something to say.  Answered once
+     * before, the one who publishes is behind those who wait to hear of it. */
     static const char asking[] = "*1\r\n$6\r\nASKING\r\n",
                       ping[] = "*1\r\n$4\r\nPING\r\n";
     belay_rc rc = BELAY_OK;

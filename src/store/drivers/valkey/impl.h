@@ -47,6 +47,8 @@ struct vk_request {
 };
 
 void vk_request_init(struct vk_request *r, struct belay_arena *a);
+/* About so much will come: room for it is made once. */
+void vk_request_expect(struct vk_request *r, size_t n_args, size_t len);
 void vk_command(struct vk_request *r, size_t n_args,
                 const char *name); /* name counts */
 void vk_arg(struct vk_request *r, struct bytes b);

@@ -108,7 +108,7 @@ belay_rc vk_refused(const struct vk_reply *reply, struct belay_error *err);
 
 /* Something to send and to have answered. */
 struct vk_job {
-    struct bytes before; /* ASKING, or nothing: one answer that is dropped */
+    struct bytes before; /* ASKING, PING or nothing: one answer that is dropped */
     struct bytes bytes;
     size_t n_replies;
     struct bytes after;     /* WAIT, or nothing */

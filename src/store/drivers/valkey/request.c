@@ -5,6 +5,7 @@
 #include "store/drivers/valkey/net.h"
 
 #define REQUEST_FIRST ((size_t)512)
+#define ARG_HEAD_LEN ((size_t)8) /* "$", a number and two ends of lines, of most */
 #define READER_KEEPS ((size_t)256 << 10) /* of its buffer between answers */
 #define LINE_MAX_LEN ((size_t)64 << 10)  /* of an answer that is one line */
 #define HEAD_MAX_LEN ((size_t)32)        /* "$" and a number */
@@ -58,6 +59,11 @@ static uint8_t *put_head(uint8_t *at, char mark, size_t number)
     *at++ = '\r';
     *at++ = '\n';
     return at;
+}
+
+void vk_request_expect(struct vk_request *r, size_t n_args, size_t len)
+{
+    (void)room(r, n_args * ARG_HEAD_LEN + len);
 }
 
 void vk_command(struct vk_request *r, size_t n_args, const char *name)

@@ -64,12 +64,15 @@ void vk_add_id(struct vk_args *l, uint64_t major, uint64_t minor)
 void vk_fcall(struct vk_request *r, const char *command, const char *function,
               struct bytes base, struct vk_args *const *lists, size_t n)
 {
-    size_t n_args = 4;
+    size_t n_args = 4, len = strlen(command) + strlen(function) + base.len;
 
     for (size_t i = 0; i < n; i++) {
         n_args += lists[i]->n;
         r->no_memory |= lists[i]->no_memory;
+        for (size_t k = 0; k < lists[i]->n; k++)
+            len += lists[i]->v[k].len;
     }
+    vk_request_expect(r, n_args + 2, len);
     vk_command(r, n_args, command);
     vk_arg_str(r, function);
     vk_arg_str(r, "1");
