@@ -420,7 +420,7 @@ belay_rc json_canonical(struct bytes text, size_t max_len, struct buf *out,
         return out->failed ? err_no_memory(err, "JSON") : BELAY_OK;
     }
     belay_rc rc = json_read(text, max_len, &value, err);
-    return rc ? rc : json_write(value, out, err);
+    return rc == BELAY_OK && value ? json_write(value, out, err) : rc;
 }
 
 belay_rc json_hash(const json_t *value, uint8_t out[32], struct belay_error *err)

@@ -14,6 +14,16 @@ static void add(const struct ear *e, int fd, uint32_t tag)
     (void)epoll_ctl(e->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+/* Whether the thread is told that something came.  That the connection is gone it is told in any
+ * case, once: who reads instead sees that, too. */
+static void arm(const struct ear *e, bool armed)
+{
+    struct epoll_event event = { .events = armed ? EPOLLIN : EPOLLONESHOT,
+                                 .data.u32 = TAG_CONNECTION };
+
+    (void)epoll_ctl(e->epoll, EPOLL_CTL_MOD, e->fd, &event);
+}
+
 static void drop(const struct ear *e, int fd)
 {
     struct epoll_event none = { .events = 0 };
@@ -142,7 +152,7 @@ static int take(struct ear *e, struct parker *p)
     if (!e->thread && !e->waiter && !e->broken && e->fd >= 0) {
         e->waiter = true;
         fd = e->fd;
-        drop(e, fd);
+        arm(e, false);
     } else if (!e->hopeful) {
         e->hopeful = p;
     }
@@ -155,7 +165,7 @@ static void give(struct ear *e, bool broken)
     pthread_mutex_lock(&e->mutex);
     e->waiter = false;
     e->broken = broken;
-    add(e, e->fd, TAG_CONNECTION); /* what has come since is seen at once */
+    arm(e, true); /* what has come since is seen at once */
     if (e->hopeful)
         parker_stir(e->hopeful);
     pthread_cond_signal(&e->given);
