@@ -21,11 +21,12 @@
 #define SCHEMA_NAME_MAX 1024
 
 /* The stored format, and the oldest programs that may read and write it. */
-#define SCHEMA_FORMAT 2
-#define SCHEMA_MIN_READER 2
-#define SCHEMA_MIN_WRITER 2
-/* The oldest format that this program still reads.  1: an inbox had one row. */
-#define SCHEMA_OLDEST 2
+#define SCHEMA_FORMAT 3
+#define SCHEMA_MIN_READER 3
+#define SCHEMA_MIN_WRITER 3
+/* The oldest format that this program still reads.  1: an inbox had one row.  2: a batch had a
+ * time, 0, where it has none. */
+#define SCHEMA_OLDEST 3
 
 struct column {
     const char *name;

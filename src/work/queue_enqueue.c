@@ -163,12 +163,12 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
         [BATCH_DELIVERY] = value_str(delivery_name(e->delivery)),
         [BATCH_SLOT] = value_str(slot_name(e->slot)),
         [BATCH_MERGE_KEY] = value_json(e->merge_key),
-        [BATCH_AVAILABLE_AT_MS] = value_i64(e->available_at_ms),
+        [BATCH_AVAILABLE_AT_MS] =
+            e->available_at_ms > 0 ? value_i64(e->available_at_ms) : value_null(),
         [BATCH_ENQUEUED_AT_MS] = value_i64(now_ms),
         [BATCH_DUE_AT_MS] = waits ? value_i64(e->available_at_ms) : value_null(),
         [BATCH_ITEMS] = apart ? value_null() : value_json(e->items),
         [BATCH_WAKE] = e->wake.ptr ? value_text(e->wake) : value_null(),
-        [BATCH_LEASE + LEASE_FENCE] = value_i64(0),
     };
     const struct value payload[PAYLOAD_COLUMNS] = { session, value_i64(seq),
                                                     value_json(e->items) };

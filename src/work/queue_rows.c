@@ -220,7 +220,7 @@ static const struct {
     bool optional;
 } numbers[] = {
     { 1, RANK_MAX - 1, BATCH_SEQ, false },
-    { 0, TIME_MAX_MS, BATCH_AVAILABLE_AT_MS, false },
+    { 0, TIME_MAX_MS, BATCH_AVAILABLE_AT_MS, true },
     { 0, TIME_MAX_MS, BATCH_ENQUEUED_AT_MS, false },
     { 0, TIME_MAX_MS, BATCH_DUE_AT_MS, true },
     { 1, BELAY_CLAIM_MAX, BATCH_CLAIM_SIZE, true },
