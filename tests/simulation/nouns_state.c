@@ -48,7 +48,7 @@ static void read_batch(struct reading *g, const struct row *r)
         .delivery = column(r, BATCH_DELIVERY),
         .slot = column(r, BATCH_SLOT),
         .merge = column(r, BATCH_MERGE_KEY),
-        .available_ms = row_i64(r, BATCH_AVAILABLE_AT_MS, -1),
+        .available_ms = row_i64(r, BATCH_AVAILABLE_AT_MS, 0),
         .enqueued_ms = row_i64(r, BATCH_ENQUEUED_AT_MS, -1),
         .due_ms = row_i64(r, BATCH_DUE_AT_MS, -1),
         .lease = lease_in(r),
