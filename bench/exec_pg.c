@@ -15,6 +15,7 @@
 #include "pgserver.h"
 
 #define CALLERS 4
+#define POOL (CALLERS + 2) /* not all of them may hold picks at once */
 #define BATCH 100
 #define ROUNDS 5
 
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 
     bench_take_peers(peers, PEERS, argc, argv);
     bool ok = bench_pg_open(&pg, &o);
-    struct belay *b = ok ? bench_pg_belay(&pg, CALLERS) : NULL;
+    struct belay *b = ok ? bench_pg_belay(&pg, POOL) : NULL;
     ok = b && measure(&r, 0, &pg, b, o.smoke);
     for (unsigned i = 0; i < rounds && ok; i++) {
         if (bench_peer_turn(i, rounds))
