@@ -288,6 +288,34 @@ static void damage(struct work *w, const struct row_type *type, int64_t seq,
 
 /* --- entering --- */
 
+/* How many of the columns that a batch has only sometimes are there. */
+static belay_rc count_body(struct txn *t, void *arg)
+{
+    static const unsigned sometimes[] = { BATCH_AVAILABLE_AT_MS, BATCH_DUE_AT_MS,
+                                          BATCH_SOURCE_KEY, BATCH_WAKE,
+                                          BATCH_LEASE + LEASE_FENCE };
+    struct value key[] = { value_str("s"), value_i64(1) };
+    const struct row *row = NULL;
+    unsigned *n = arg;
+    belay_rc rc = txn_get(t, &row_batch, key, &row);
+
+    *n = 0;
+    for (size_t i = 0; i < COUNT_OF(sometimes) && row; i++)
+        *n += row->v[sometimes[i]].kind != VALUE_NULL;
+    return rc;
+}
+
+static void nothing_is_stored_as_nothing(struct work *w)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { 0 };
+    struct belay_draft d = draft_of("s", "aJg");
+    unsigned n = 99;
+
+    TAP_OK(w->t, enter(w, &d) != NULL);
+    WORK_RC(w, txn_run(w->space, count_body, &n, NULL, &arena, &w->err), BELAY_OK);
+    TAP_EQ(w->t, n, 0);
+}
+
 static void a_batch_enters(struct work *w)
 {
     const char *const payloads[] = { "{ \"b\" : 1, \"a\" : [ 1.50, \"x,]\\\"\" ] }",
@@ -343,6 +371,7 @@ static void a_batch_enters(struct work *w)
 static void test_enters(struct tap *t)
 {
     work_everywhere(t, a_batch_enters);
+    work_everywhere(t, nothing_is_stored_as_nothing);
 }
 
 static void refused_draft(struct work *w, const struct belay_draft *d,
