@@ -72,7 +72,8 @@ struct feed_pos {
 };
 
 /* Guards of the same plan cover every row that INSERT, PUT and DELETE touch, and there
- * is at most one such effect a row and at most one rank effect a member and index. */
+ * is at most one such effect a row and at most one rank effect a member and index.  The version
+ * that a PUT makes is the one after its guard's. */
 struct effect {
     enum effect_kind kind;
     union {

@@ -306,46 +306,48 @@ extern const struct row_type row_attachment;
 #define LOST_INDEX "lost"
 #define DEADLINE_INDEX "deadlines"
 #define TAG_INDEX "tag/"
+/* What the end of an attempt changes, what its beginning changes as well, what changes seldom, and
+ * what does not: a store that logs a changed row from the first to the last byte that differs
+ * logs the less. */
 enum {
     EXEC_ID,
-    EXEC_LANE,
-    EXEC_ROUTE, /* of the lane: which capabilities it requires */
-    EXEC_PRIORITY,
     EXEC_STATE, /* public, derived */
     EXEC_PHASE,
     EXEC_OWNERSHIP,
-    EXEC_ELIGIBILITY,
-    EXEC_BLOCKING,
     EXEC_OUTCOME,
     EXEC_ATTEMPT_STATE,
-    EXEC_RANK,          /* where it stands */
-    EXEC_ATTEMPTS,      /* grants minus resumes */
-    EXEC_ATTEMPT_TYPE,  /* of the current or last one: number attempts - 1 */
-    EXEC_ATTEMPT_AT_MS, /* when that began */
-    EXEC_RETRIES,       /* failures charged */
-    EXEC_RECLAIMS,      /* leases lost */
-    EXEC_REPLAYS,
-    EXEC_CREATED_AT_MS,
-    EXEC_STARTED_AT_MS, /* first claim */
+    EXEC_RANK, /* where it stands */
     EXEC_UPDATED_AT_MS,
     EXEC_FINISHED_AT_MS,
+    EXEC_STARTED_AT_MS, /* first claim */
+    EXEC_ATTEMPT_AT_MS, /* when the current or last attempt began */
+    EXEC_ATTEMPTS,      /* grants minus resumes */
+    EXEC_ATTEMPT_TYPE,  /* of the current or last one: number attempts - 1 */
+    EXEC_ELIGIBILITY,
+    EXEC_BLOCKING,
+    EXEC_LEASE, /* token: the current attempt's id.  The last grant's stay when it ends */
+    EXEC_TIMEOUT_AT_MS = EXEC_LEASE + LEASE_COLUMNS, /* of the current attempt */
+    EXEC_LOST_AT_MS, /* its rank in `lost`; NULL: it is not there */
     EXEC_DELAY_UNTIL_MS,
-    EXEC_DEADLINE_AT_MS,
-    EXEC_TIMEOUT_AT_MS, /* of the current attempt */
-    EXEC_RETENTION_MS,
-    EXEC_LOST_AT_MS,     /* its rank in `lost`; NULL: it is not there */
+    EXEC_RETRIES,  /* failures charged */
+    EXEC_RECLAIMS, /* leases lost */
+    EXEC_REPLAYS,
     EXEC_GRANT_UNTIL_MS, /* NULL: not granted */
     EXEC_GRANT,          /* id of the grant */
     EXEC_GRANT_WORKER,
     EXEC_DETAIL, /* about what blocks it, or why it ended */
-    EXEC_SESSION,
-    EXEC_PROCESS,
-    EXEC_FLOW,
     EXEC_SUSPENSION,
     EXEC_WAITPOINT,
-    EXEC_LEASE, /* token: the current attempt's id.  The last grant's stay when it ends */
-    EXEC_PROCESS_EVENT = EXEC_LEASE + LEASE_COLUMNS, /* its process is told so; NULL:
-                                                        EXECUTION_EVENT_TYPE */
+    EXEC_PRIORITY,
+    EXEC_DEADLINE_AT_MS,
+    EXEC_RETENTION_MS,
+    EXEC_CREATED_AT_MS,
+    EXEC_LANE,
+    EXEC_ROUTE, /* of the lane: which capabilities it requires */
+    EXEC_SESSION,
+    EXEC_PROCESS,
+    EXEC_PROCESS_EVENT, /* its process is told so; NULL: EXECUTION_EVENT_TYPE */
+    EXEC_FLOW,
     EXEC_COLUMNS
 };
 extern const struct row_type row_execution;

@@ -38,6 +38,7 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                       .max_rank = RANK_MAX,
                                       .limit = c->max,
                                       .pick = true,
+                                      .near = EXEC_ORDER_STEP / 2,
                                       .fetch = c->fetch,
                                       .n_fetch = COUNT_OF(c->fetch),
                                       .hints = CLAIM_HINTS,

@@ -8,7 +8,6 @@
 #include "work/epoch.h"
 
 #define ID_LEN_MAX 64
-#define ORDER_STEP ((int64_t)1000000000000)
 
 belay_rc exec_check_id(const char *id, struct belay_error *err)
 {
@@ -150,7 +149,7 @@ belay_rc exec_step(struct txn *t, struct exec *e, enum step s)
 
 int64_t exec_order(int64_t created_at_ms, int64_t priority)
 {
-    return created_at_ms - priority * ORDER_STEP;
+    return created_at_ms - priority * EXEC_ORDER_STEP;
 }
 
 static bool index_name(const char *prefix, const char *name, struct belay_arena *a,

@@ -80,7 +80,8 @@ MUST_USE belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms);
 /* The index it stands in by its vector, grant, lane and route; in the arena. */
 MUST_USE bool exec_index(const struct exec *e, struct belay_arena *a,
                          struct bytes *out);
-/* created_at_ms - priority * 10^12 */
+/* created_at_ms - priority * step: the priority counts first, then the age */
+#define EXEC_ORDER_STEP ((int64_t)1000000000000)
 int64_t exec_order(int64_t created_at_ms, int64_t priority);
 
 /* What is posted when an execution changes, or has a new frame; in the arena. */

@@ -218,6 +218,131 @@ static void not_together(struct tap *t)
     expect_in(&h, "held", "40");
 }
 
+/* --- many, each with a value of its own --- */
+
+#define MANY 300 /* more than one statement */
+
+static belay_rc fill_many(struct txn *t, void *arg)
+{
+    belay_rc rc = BELAY_OK;
+    char name[16];
+
+    (void)arg;
+    for (int i = 0; i < MANY && rc == BELAY_OK; i++) {
+        /* Where they lie has nothing to do with their names. */
+        (void)name_of(i * 7 % MANY, name);
+        rc = txn_rank_add(t, bytes_str("many"), 0, bytes_str(name));
+        if (rc == BELAY_OK)
+            rc = thing_insert(t, name, 0);
+    }
+    return rc;
+}
+
+static int64_t value_of(int turn, int i)
+{
+    return turn * 1000 + i;
+}
+
+/* The first of them are picked, and stay in the index. */
+struct share {
+    int turn;
+    int from, to;
+    bool picks;
+    int runs;
+};
+
+static belay_rc put_share(struct txn *t, void *arg)
+{
+    struct share *share = arg;
+    const struct bytes many = bytes_str("many");
+    struct fetch fetch = { .type = &row_thing };
+    struct scan scan = { .indexes = &many,
+                         .n_indexes = 1,
+                         .max_rank = RANK_MAX,
+                         .limit = (size_t)share->to,
+                         .fetch = &fetch,
+                         .n_fetch = 1 };
+    belay_rc rc = BELAY_OK;
+    struct hits hits;
+    char name[16];
+
+    share->runs++;
+    if (share->picks)
+        rc = txn_pick(t, &scan, &hits);
+    for (int i = share->from; i < share->to && rc == BELAY_OK; i++) {
+        (void)name_of(i, name);
+        rc = thing_put(t, name, value_of(share->turn, i));
+    }
+    return rc;
+}
+
+static void check_share(struct harness *h, const struct share *share)
+{
+    char name[16];
+
+    for (int i = share->from; i < share->to; i++) {
+        (void)name_of(i, name);
+        TAP_EQ(h->t, thing_n(h, name), value_of(share->turn, i));
+    }
+}
+
+/* Picked and put, then put where they lie, some of them twice, so that they lie in yet another
+ * order; and all of them again. */
+static void own_values(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct share all = { .turn = 1, .to = MANY, .picks = true };
+    struct share some = { .turn = 2, .from = 50, .to = 90, .picks = true };
+
+    pg_setup_reset(pg_test_url());
+    if (!harness_open(&h, t, 0))
+        return;
+    CHECK_RC(&h, harness_run(&h, fill_many, NULL), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, put_share, &all), BELAY_OK);
+    check_share(&h, &all);
+    CHECK_RC(&h, harness_run(&h, put_share, &some), BELAY_OK);
+    check_share(&h, &some);
+    all.turn = 3;
+    all.picks = false;
+    CHECK_RC(&h, harness_run(&h, put_share, &all), BELAY_OK);
+    check_share(&h, &all);
+    all.turn = 4;
+    all.picks = true;
+    CHECK_RC(&h, harness_run(&h, put_share, &all), BELAY_OK);
+    check_share(&h, &all);
+    /* They were where they were thought to be. */
+    TAP_EQ(t, all.runs, 3);
+    TAP_EQ(t, some.runs, 1);
+}
+
+/* Somebody has changed one of them: the plan is a conflict, and changes none. */
+static void one_has_changed(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct share all = { .turn = 1, .to = MANY, .picks = true };
+    char name[16];
+    struct raw raw;
+
+    pg_setup_reset(pg_test_url());
+    if (!harness_open(&h, t, 0))
+        return;
+    CHECK_RC(&h, harness_run(&h, fill_many, NULL), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, put_share, &all), BELAY_OK);
+    TAP_OK(t, raw_begin(&raw, &h));
+    for (int i = 0; i < 6; i++) {
+        (void)name_of(i, name);
+        int64_t ver = raw_ver(&raw, name);
+        raw_guard(&raw, name, ver);
+        raw_put(&raw, name, ver + 1, i);
+    }
+    run(&h, "UPDATE", "belay_thing SET ver = ver + 1 WHERE id = 'm0004'");
+    CHECK_RC(&h, raw_commit(&raw), BELAY_OK);
+    TAP_OK(t, raw.result.conflict);
+    TAP_EQ(t, raw.result.failed_guard, 4);
+    raw_end(&raw);
+    check_share(&h, &all);
+}
+
 /* --- somebody is faster than the looks that explain a refusal --- */
 
 struct planned {
@@ -238,7 +363,7 @@ static void plan_end_of(struct raw *r, const char *member, int64_t rank)
     int64_t ver = raw_ver(r, member);
 
     raw_guard(r, member, ver);
-    raw_put(r, member, ver, 2);
+    raw_put(r, member, ver + 1, 2);
     raw_rank(r, EFFECT_RANK_REMOVE, "held", member, rank, 0);
 }
 
@@ -317,6 +442,8 @@ int main(int argc, char **argv)
         { "places: who lies there now is left alone", replaced },
         { "places: what is picked and what was added are removed together", together },
         { "places: or none of it is", not_together },
+        { "places: each row gets its own values", own_values },
+        { "places: one row that has changed is a conflict of all", one_has_changed },
         { "places: taken between two looks is a conflict", taken_between_looks },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&pg_driver, argc, argv);

@@ -1,40 +1,33 @@
-/* Rows that are put by one statement. */
+/* Rows that are put by one statement, found by their keys. */
 #include "store/drivers/postgres/commit_rows.h"
 
-/* How rows are put by one statement. */
-struct put {
-    uint64_t changed;  /* columns */
-    uint64_t constant; /* of them, those that become the same in all rows */
-    bool guarded;      /* it looks at the versions, too: the rows are not locked yet */
-    bool placed;       /* and meets them where they lie */
-    bool told;         /* the answer says where they lie now */
-};
-
-/* A changed column that each row has a value of its own for. */
-static bool is_listed(const struct put *put, unsigned column)
-{
-    return ((put->changed & ~put->constant) >> column) & 1;
-}
-
-/* What follows the rows of a guarded put: the versions they must have, in u.want, and a
- * complaint of those that have another. */
-static void put_guard(const struct pg_group *g, const struct put *put, unsigned indexes,
+void pg_set_constants(const struct pg_group *g, const struct pg_put *put, unsigned *at,
                       struct buf *text)
 {
-    buf_printf(text,
-               " AND t.ver = u.want RETURNING u.i%s) %sSELECT \"%s\".belay1_guard(CASE"
-               " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
-               " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
-               " (SELECT w.i FROM w)) END)%s",
-               put->told ? ", t.ctid" : "",
-               put->told ? "SELECT g.ok, w.ctid FROM (" : "", g->s->schema, indexes,
-               indexes, put->told ? " AS ok) g LEFT JOIN w ON true" : "");
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((put->constant >> i) & 1)
+            buf_printf(text, ", \"%s\" = $%u", g->type->columns[i].name, (*at)++);
+    }
+}
+
+void pg_arg_columns(const struct pg_group *g, struct pg_call *c,
+                    const struct pg_put *put, const struct item_of *item, size_t n)
+{
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if (pg_is_listed(put, i))
+            pg_arg_column(g, c, item, n, i);
+    }
+    for (unsigned i = 0; i < g->type->n_columns; i++) {
+        if ((put->constant >> i) & 1)
+            pg_arg_value(g->p, c, &item[0].effect->row.v[i]);
+    }
 }
 
 /* $1 ns, keys, new versions, the listed columns, then the constant ones.  Guarded: then the
- * versions that the rows must have, and their indexes.  Placed: then where they lie. */
+ * versions that the rows must have, in u.want, and their indexes; of those that have another
+ * version it complains. */
 static const struct pg_sql *put_many_sql(const struct pg_group *g,
-                                         const struct put *put)
+                                         const struct pg_put *put)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     CLEANUP(buf_release) struct buf lists = { .ptr = NULL };
@@ -44,8 +37,7 @@ static const struct pg_sql *put_many_sql(const struct pg_group *g,
                                     .type = g->type,
                                     .a = put->changed,
                                     .b = put->constant,
-                                    .flags = put->told * 4U + put->guarded * 2U +
-                                             put->placed };
+                                    .flags = put->guarded };
     const struct pg_sql *known = pg_sql_known(g->s, &shape);
 
     if (known)
@@ -55,41 +47,51 @@ static const struct pg_sql *put_many_sql(const struct pg_group *g,
     buf_append_str(&text, " t SET ver = u.ver");
     for (unsigned i = 0; i < g->type->n_columns; i++) {
         const struct column *c = &g->type->columns[i];
-        if (!is_listed(put, i))
+        if (!pg_is_listed(put, i))
             continue;
         buf_printf(&text, ", \"%s\" = u.\"%s\"", c->name, c->name);
         buf_printf(&lists, ", $%u::%s[]", at++, pg_type_name(c->type));
         buf_printf(&names, ", \"%s\"", c->name);
     }
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((put->constant >> i) & 1)
-            buf_printf(&text, ", \"%s\" = $%u", g->type->columns[i].name, at++);
-    }
-    if (put->placed)
-        buf_append_str(&text, " FROM ");
-    else
-        pg_meet_begin(g->s, "FROM", &text);
+    pg_set_constants(g, put, &at, &text);
+    pg_meet_begin(g->s, "FROM", &text);
     pg_unnest_keys(g->type, 2, &text);
     buf_printf(&text, ", $%u::int8[]", next);
     buf_append(&text, buf_view(&lists));
     if (put->guarded)
         buf_printf(&text, ", $%u::int8[], $%u::int8[]", at, at + 1);
-    if (put->placed)
-        buf_printf(&text, ", $%u::tid[]", at + 2);
     buf_append_str(&text, ") AS u(");
     pg_columns(g->type, g->type->n_key, "", &text);
     buf_append_str(&text, ", ver");
     buf_append(&text, buf_view(&names));
-    buf_append_str(&text, put->guarded ? ", want, i" : "");
-    buf_append_str(&text, put->placed ? ", tid)" : ")");
-    if (put->placed) {
-        pg_where_placed(g->type, &text);
-    } else {
-        pg_meet_end(g->s, g->type, &text);
-    }
+    buf_append_str(&text, put->guarded ? ", want, i)" : ")");
+    pg_meet_end(g->s, g->type, &text);
     if (put->guarded) /* who changed the row meanwhile has changed its version */
-        put_guard(g, put, at + 1, &text);
+        buf_printf(&text,
+                   " AND t.ver = u.want RETURNING u.i) SELECT \"%s\".belay1_guard(CASE"
+                   " WHEN (SELECT count(*) FROM w) <> cardinality($%u::int8[]) THEN"
+                   " (SELECT min(i) FROM unnest($%u::int8[]) AS k(i) WHERE i NOT IN"
+                   " (SELECT w.i FROM w)) END)",
+                   g->s->schema, at + 1, at + 1);
     return lists.failed || names.failed ? NULL : pg_sql_made(g->s, &shape, &text);
+}
+
+static void call_put_many(const struct pg_group *g, const struct pg_put *put,
+                          const struct item_of *item, size_t n)
+{
+    struct pg_call *c =
+        pg_add(g->p, put_many_sql(g, put), 4U + g->type->n_key + g->type->n_columns);
+
+    if (c)
+        c->tag = (int64_t)item[0].index;
+    pg_arg_bytes(g->p, c, g->ns);
+    pg_arg_keys(g, c, item, n);
+    pg_arg_numbers(g, c, item, n, NEW_VER);
+    pg_arg_columns(g, c, put, item, n);
+    if (put->guarded) {
+        pg_arg_numbers(g, c, item, n, GUARD_VER);
+        pg_arg_numbers(g, c, item, n, GUARD_INDEX);
+    }
 }
 
 /* The columns that become the same in all rows.  A list of a few values is as good as one,
@@ -108,87 +110,11 @@ static uint64_t constant_columns(const struct pg_group *g, const struct item_of 
     return constant && pg_texts_are_few(g->s) ? constant : 0;
 }
 
-static struct pg_place place_of(const struct pg_group *g, const struct item_of *item)
-{
-    return pg_place_of_row(g->ns, &item->guard->ref, item->guard->ver);
-}
-
-/* Where the rows of a list lie; NULL: that is not known of all of them.  Most often it is known
- * of none: the first one tells. */
-static struct pg_place *find_places(const struct pg_group *g,
-                                    const struct item_of *item, size_t n)
-{
-    struct pg_place first = place_of(g, &item[0]);
-
-    if (!pg_plans(g->s) || !pg_places_find(&g->s->places, &first, 1))
-        return NULL;
-    struct pg_place *met = arena_zalloc(g->p->arena, n, sizeof(*met));
-    for (size_t i = 0; met && i < n; i++)
-        met[i] = place_of(g, &item[i]);
-    return met && pg_places_find(&g->s->places, met, n) ? met : NULL;
-}
-
-/* What was picked and is put will be put again, when its work is done; and then it rests. */
-static struct pg_place *new_places(const struct pg_group *g, const struct item_of *item,
-                                   size_t n)
-{
-    struct pg_place *made = arena_zalloc(g->p->arena, n, sizeof(*made));
-
-    for (size_t i = 0; made && i < n; i++)
-        made[i] = pg_place_of_row(g->ns, &item[i].guard->ref, item[i].effect->row.ver);
-    return made;
-}
-
-static void arg_places(const struct pg_group *g, struct pg_call *c,
-                       const struct pg_place *met, size_t n)
-{
-    struct value *v = pg_column_of(g->p, n);
-
-    for (size_t i = 0; i < n && v; i++)
-        v[i] = value_bytes(bytes_of(met[i].tid, PG_TID_LEN));
-    if (v)
-        pg_arg_places(g->p, c, v, n);
-}
-
-static void call_put_many(const struct pg_group *g, struct put *put,
-                          const struct item_of *item, size_t n)
-{
-    const struct pg_place *met = put->guarded ? find_places(g, item, n) : NULL;
-
-    put->placed = met != NULL;
-    put->told = met && !met[0].ours && n >= PG_MANY_ROWS;
-    struct pg_call *c =
-        pg_add(g->p, put_many_sql(g, put), 5U + g->type->n_key + g->type->n_columns);
-    if (c) {
-        c->tag = (int64_t)item[0].index;
-        c->met = met;
-        c->made = put->told ? new_places(g, item, n) : NULL;
-        c->n_places = n;
-    }
-    pg_arg_bytes(g->p, c, g->ns);
-    pg_arg_keys(g, c, item, n);
-    pg_arg_numbers(g, c, item, n, NEW_VER);
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if (is_listed(put, i))
-            pg_arg_column(g, c, item, n, i);
-    }
-    for (unsigned i = 0; i < g->type->n_columns; i++) {
-        if ((put->constant >> i) & 1)
-            pg_arg_value(g->p, c, &item[0].effect->row.v[i]);
-    }
-    if (put->guarded) {
-        pg_arg_numbers(g, c, item, n, GUARD_VER);
-        pg_arg_numbers(g, c, item, n, GUARD_INDEX);
-    }
-    if (put->placed)
-        arg_places(g, c, met, n);
-}
-
 void pg_put_rows(const struct pg_group *g, struct item_of *item, size_t n,
                  uint64_t changed, bool guarded, bool all)
 {
     struct item_of *same = arena_zalloc(g->p->arena, n, sizeof(*same));
-    struct put put = { .changed = changed, .guarded = guarded };
+    struct pg_put put = { .changed = changed, .guarded = guarded };
     size_t m = 0;
 
     if (!same) {
@@ -203,7 +129,8 @@ void pg_put_rows(const struct pg_group *g, struct item_of *item, size_t n,
         }
     }
     put.constant = constant_columns(g, same, m, changed);
-    call_put_many(g, &put, same, m);
+    if (!guarded || !pg_put_placed(g, &put, same, m))
+        call_put_many(g, &put, same, m);
 }
 
 void pg_put_rows_by_columns(const struct pg_group *g, struct item_of *item, size_t n,

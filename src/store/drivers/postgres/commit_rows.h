@@ -1,5 +1,6 @@
 /* commit_rows.h - what the files that write rows share: commit_rows.c (the order of it, and rows
- * that are alone), commit_puts.c (rows that are put by one statement), commit_locks.c (absences),
+ * that are alone), commit_puts.c (rows that are put by one statement),
+ * commit_placed.c (and where they lie), commit_locks.c (absences),
  * commit_lists.c (arguments of many rows), commit_fused.c (small plans). */
 #ifndef STORE_DRIVERS_POSTGRES_COMMIT_ROWS_H
 #define STORE_DRIVERS_POSTGRES_COMMIT_ROWS_H
@@ -64,7 +65,31 @@ void pg_arg_numbers(const struct pg_group *g, struct pg_call *c,
 void pg_arg_column(const struct pg_group *g, struct pg_call *c,
                    const struct item_of *item, size_t n, unsigned column);
 
-/* --- commit_puts.c --- */
+/* --- commit_puts.c, commit_placed.c --- */
+
+/* How rows are put by one statement. */
+struct pg_put {
+    uint64_t changed;  /* columns */
+    uint64_t constant; /* of them, those that become the same in all rows */
+    bool guarded;      /* it looks at the versions, too: the rows are not locked yet */
+};
+
+/* A changed column that each row has a value of its own for. */
+static inline bool pg_is_listed(const struct pg_put *put, unsigned column)
+{
+    return ((put->changed & ~put->constant) >> column) & 1;
+}
+
+/* ", column = $n" for those that are the same in all rows. */
+void pg_set_constants(const struct pg_group *g, const struct pg_put *put, unsigned *at,
+                      struct buf *text);
+/* The listed columns, then the constant ones. */
+void pg_arg_columns(const struct pg_group *g, struct pg_call *c,
+                    const struct pg_put *put, const struct item_of *item, size_t n);
+/* Guarded puts where the rows lie (places.h), in the order of their places; false: that is not
+ * known of all of them. */
+bool pg_put_placed(const struct pg_group *g, const struct pg_put *put,
+                   struct item_of *item, size_t n);
 
 /* The columns that any of them changes, where all of them are put; else 0. */
 uint64_t pg_columns_put(const struct item_of *item, size_t n);

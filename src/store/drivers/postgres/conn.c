@@ -7,7 +7,7 @@
 
 /* --- waiting for the socket --- */
 
-static int64_t mono_us(void)
+int64_t pg_mono_us(void)
 {
     struct belay_clock clock = clock_system();
 
@@ -21,7 +21,7 @@ bool pg_wait_socket(PGconn *pg, short events, int64_t deadline_us, short *ready)
     if (p.fd < 0)
         return false;
     for (;;) {
-        int64_t left_ms = (deadline_us - mono_us() + 999) / 1000;
+        int64_t left_ms = (deadline_us - pg_mono_us() + 999) / 1000;
         int n = left_ms > 0 ? poll(&p, 1, left_ms > 60000 ? 60000 : (int)left_ms) : 0;
         if (n > 0) {
             *ready = p.revents;
@@ -170,7 +170,7 @@ static bool receive_call(struct pg_conn *c, struct pg_call *call, int64_t deadli
 belay_rc pg_exchange(struct pg_conn *c, struct pg_pipe *p, enum pg_reached *reached,
                      struct belay_error *err)
 {
-    int64_t deadline_us = mono_us() + c->store->request_timeout_us;
+    int64_t deadline_us = pg_mono_us() + c->store->request_timeout_us;
     bool ok = true;
 
     *reached = PG_NOTHING_SENT;
@@ -248,7 +248,7 @@ belay_rc pg_call_error(const struct pg_call *c, const char *what,
 belay_rc pg_run(struct pg_conn *c, const char *text, const char *what,
                 struct belay_error *err)
 {
-    int64_t deadline_us = mono_us() + c->store->request_timeout_us;
+    int64_t deadline_us = pg_mono_us() + c->store->request_timeout_us;
     belay_rc rc = BELAY_OK;
     PGresult *r;
 

@@ -5,13 +5,6 @@
 #include "base/clock.h"
 #include "store/drivers/postgres/impl.h"
 
-static int64_t mono_us(void)
-{
-    struct belay_clock clock = clock_system();
-
-    return clock.mono_us(clock.arg);
-}
-
 /* What a server answers to somebody it does not want, and would answer again. */
 static const struct {
     const char *begins; /* SQLSTATE */
@@ -177,7 +170,7 @@ belay_rc pg_connect_by(struct pg_store *s, int64_t deadline_us, struct pg_conn *
     belay_rc rc = BELAY_UNAVAILABLE;
 
     for (unsigned i = 0; i < s->n_hosts && rc && why.reason[0] == '\0'; i++) {
-        int64_t now_us = mono_us();
+        int64_t now_us = pg_mono_us();
         int64_t share_us = (deadline_us - now_us) / (s->n_hosts - i);
         if (share_us > s->connect_timeout_us)
             share_us = s->connect_timeout_us;
@@ -193,7 +186,7 @@ belay_rc pg_connect(struct pg_store *s, const char *conninfo, struct pg_conn **o
 {
     const char *const keywords[] = { "dbname", NULL };
     const char *const values[] = { conninfo, NULL };
-    int64_t deadline_us = mono_us() + s->request_timeout_us;
+    int64_t deadline_us = pg_mono_us() + s->request_timeout_us;
 
     return conninfo ? connect_with(s, keywords, values, deadline_us, out, err)
                     : pg_connect_by(s, deadline_us, out, err);

@@ -28,6 +28,7 @@
 #include <stdatomic.h>
 
 #include "store/drivers/postgres.h"
+#include "store/drivers/postgres/fronts.h"
 #include "store/drivers/postgres/places.h"
 #include "store/server_time.h"
 
@@ -154,6 +155,7 @@ struct pg_store {
 
     struct pg_texts texts;
     struct pg_places places;
+    struct pg_fronts fronts;
     pthread_mutex_t pool_mutex;
     pthread_cond_t pool_cond;
     struct pg_conn *idle;
@@ -229,9 +231,6 @@ bool pg_plans(const struct pg_store *s);
 void pg_meet_begin(const struct pg_store *s, const char *word, struct buf *out);
 void pg_meet_end(const struct pg_store *s, const struct row_type *type,
                  struct buf *out);
-/* The same rows where they lie (u.tid, places.h), and still under their keys.  Nothing here
- * fits an index, so that there is no other way to them. */
-void pg_where_placed(const struct row_type *type, struct buf *out);
 /* ns = $1 AND k1 = $first ... */
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out);
 /* The entries x (with a dot, or empty) of one rank index in namespace $1: by the number that
@@ -294,6 +293,9 @@ MUST_USE belay_rc pg_connect_by(struct pg_store *s, int64_t deadline_us,
 void pg_disconnect(struct pg_conn *c); /* takes NULL */
 
 /* --- conn.c --- */
+
+/* Of the system's monotonic clock. */
+int64_t pg_mono_us(void);
 
 /* Waits until the socket is ready; false: the time is up, or it is broken. */
 MUST_USE bool pg_wait_socket(PGconn *pg, short events, int64_t deadline_us,

@@ -55,13 +55,6 @@ struct pg_listener {
     int64_t renew_at_us, ask_at_us, connect_at_us;
 };
 
-static int64_t mono_us(void)
-{
-    struct belay_clock clock = clock_system();
-
-    return clock.mono_us(clock.arg);
-}
-
 /* --- the other threads --- */
 
 void pg_notify(struct driver *d, struct bytes ns, struct bytes topic)
@@ -104,7 +97,7 @@ bool pg_add_notice(struct pg_store *s, struct pg_pipe *p, const struct plan *pla
 
     if (!l || !plan->topics)
         return false;
-    int64_t now_us = mono_us(), at_us = atomic_load(&l->notice_at_us);
+    int64_t now_us = pg_mono_us(), at_us = atomic_load(&l->notice_at_us);
     if (now_us >= atomic_load(&l->others_until_us) || now_us < at_us ||
         !atomic_compare_exchange_strong(&l->notice_at_us, &at_us, now_us + NOTICE_US))
         return false;
@@ -143,7 +136,7 @@ static bool begin_waiting(void *arg, const unsigned *buckets, size_t n)
         return true;
     ear_ring(&l->ear);
     /* One who loses patience is found by the safety timer. */
-    bool told = parker_wait(&me.parker, &clock, mono_us() + PATIENCE_US);
+    bool told = parker_wait(&me.parker, &clock, pg_mono_us() + PATIENCE_US);
     pthread_mutex_lock(&l->mutex);
     for (struct beginner **at = &l->beginners; *at; at = &(*at)->next) {
         if (*at == &me) {
@@ -182,7 +175,7 @@ static void lose_connection(struct pg_listener *l)
     ear_set(&l->ear, -1);
     pg_disconnect(l->conn);
     l->conn = NULL;
-    l->connect_at_us = mono_us() + RECONNECT_US;
+    l->connect_at_us = pg_mono_us() + RECONNECT_US;
     pthread_mutex_lock(&l->mutex);
     l->registered = false;
     pthread_mutex_unlock(&l->mutex);
@@ -195,7 +188,7 @@ static bool connect_now(struct pg_listener *l)
 
     if (l->conn)
         return true;
-    if (mono_us() < l->connect_at_us)
+    if (pg_mono_us() < l->connect_at_us)
         return false;
     /* A NOTIFY is a commit of its own; nobody needs it on disk. */
     (void)snprintf(words, sizeof(words), "SET synchronous_commit = off; LISTEN %s",
@@ -243,7 +236,7 @@ static bool keep_registered(struct pg_listener *l)
 {
     pthread_mutex_lock(&l->mutex);
     bool wanted = l->wanted || wake_hub_listens(l->s->d.hub);
-    bool due = !l->registered || mono_us() >= l->renew_at_us;
+    bool due = !l->registered || pg_mono_us() >= l->renew_at_us;
     if (!wanted)
         l->registered = false; /* the row runs out by itself */
     l->wanted = false;
@@ -252,7 +245,7 @@ static bool keep_registered(struct pg_listener *l)
         return true;
     if (!connect_now(l) || !register_waiter(l))
         return false;
-    l->renew_at_us = mono_us() + RENEW_US;
+    l->renew_at_us = pg_mono_us() + RENEW_US;
     pthread_mutex_lock(&l->mutex);
     l->registered = true;
     tell_beginners(l);
@@ -291,7 +284,7 @@ static bool send_posted(struct pg_listener *l)
     uint64_t bits[WORDS];
     struct pg_pipe p;
 
-    if (mono_us() < l->ask_at_us || !take_posted(l, bits))
+    if (pg_mono_us() < l->ask_at_us || !take_posted(l, bits))
         return true;
     if (!connect_now(l)) {
         put_back(l, bits);
@@ -311,8 +304,8 @@ static bool send_posted(struct pg_listener *l)
     if (!ok)
         put_back(l, bits);
     else if (!waits)
-        l->ask_at_us = mono_us() + ASK_AGAIN_US;
-    atomic_store(&l->others_until_us, waits ? mono_us() + WAITED_US : 0);
+        l->ask_at_us = pg_mono_us() + ASK_AGAIN_US;
+    atomic_store(&l->others_until_us, waits ? pg_mono_us() + WAITED_US : 0);
     pg_pipe_clear(&p);
     return ok;
 }
@@ -349,7 +342,7 @@ static bool hear_all(void *arg)
 /* Until the bell rings, somebody calls, or it is time for something. */
 static void sleep_on(struct pg_listener *l)
 {
-    int64_t now_us = mono_us(), until_us = INT64_MAX;
+    int64_t now_us = pg_mono_us(), until_us = INT64_MAX;
 
     pthread_mutex_lock(&l->mutex);
     if (l->registered)

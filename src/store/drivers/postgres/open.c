@@ -314,6 +314,7 @@ static void pg_close(struct driver *d)
         wake_hub_close(s->d.hub);
     pg_texts_release(&s->texts);
     pg_places_release(&s->places);
+    pg_fronts_release(&s->fronts);
     (void)pthread_mutex_destroy(&s->pool_mutex);
     (void)pthread_cond_destroy(&s->pool_cond);
     server_time_release(&s->clock);
@@ -375,6 +376,7 @@ belay_rc postgres_open(struct driver **out, const struct postgres_options *optio
                             .attempt_size = ops.attempt_size };
     s->config = *config;
     pg_places_init(&s->places);
+    pg_fronts_init(&s->fronts);
     (void)pthread_mutex_init(&s->texts.mutex, NULL);
     (void)pthread_mutex_init(&s->pool_mutex, NULL);
     init_pool_cond(s);

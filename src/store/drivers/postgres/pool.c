@@ -21,13 +21,6 @@ static int64_t jittered(struct pg_store *s, int64_t pause_us)
     return pause_us - pause_us * s->retry_jitter / 100 * chance / 255;
 }
 
-static int64_t mono_us(void)
-{
-    struct belay_clock clock = clock_system();
-
-    return clock.mono_us(clock.arg);
-}
-
 /* Again and again, unless somebody answers and does not want us, or there is no time for
  * another pause. */
 static belay_rc connect_again(struct pg_store *s, int64_t deadline_us,
@@ -41,7 +34,7 @@ static belay_rc connect_again(struct pg_store *s, int64_t deadline_us,
     for (unsigned i = 0;
          i < s->retries && rc == BELAY_UNAVAILABLE && why.reason[0] == '\0'; i++) {
         int64_t wait_us = jittered(s, pause_us);
-        if (mono_us() + wait_us >= deadline_us)
+        if (pg_mono_us() + wait_us >= deadline_us)
             break;
         clock.sleep_us(clock.arg, wait_us);
         pause_us *= s->retry_base;
@@ -111,7 +104,7 @@ static void end_turn(struct pg_store *s, struct pg_conn *c, bool hold)
 static belay_rc connect_patiently(struct pg_store *s, int64_t deadline_us,
                                   struct pg_conn **out, struct belay_error *err)
 {
-    int64_t now_us = mono_us(), patience_us = s->request_timeout_us / 10;
+    int64_t now_us = pg_mono_us(), patience_us = s->request_timeout_us / 10;
 
     if (patience_us < PATIENCE_MIN_US)
         patience_us = PATIENCE_MIN_US;
@@ -121,7 +114,7 @@ static belay_rc connect_patiently(struct pg_store *s, int64_t deadline_us,
     if (silent && now_us + patience_us < deadline_us)
         deadline_us = now_us + patience_us;
     belay_rc rc = connect_again(s, deadline_us, out, err);
-    now_us = mono_us();
+    now_us = pg_mono_us();
     if (rc != BELAY_UNAVAILABLE || silent || now_us < deadline_us)
         return rc;
     pthread_mutex_lock(&s->pool_mutex);
@@ -133,7 +126,7 @@ static belay_rc connect_patiently(struct pg_store *s, int64_t deadline_us,
 static belay_rc take(struct pg_store *s, bool hold, struct pg_conn **out,
                      struct belay_error *err)
 {
-    int64_t deadline_us = mono_us() + s->request_timeout_us;
+    int64_t deadline_us = pg_mono_us() + s->request_timeout_us;
     struct pg_conn *c = NULL;
 
     if (!wait_for_turn(s, hold, deadline_us, &c))
@@ -205,7 +198,7 @@ static const struct pg_sql *time_sql(struct pg_store *s)
 struct pg_call *pg_ask_time(struct pg_store *s, struct pg_pipe *p,
                             int64_t *out_asked_us)
 {
-    *out_asked_us = mono_us();
+    *out_asked_us = pg_mono_us();
     return server_time_is_older(&s->clock, SAMPLE_EVERY_US) ? pg_add(p, time_sql(s), 0)
                                                             : NULL;
 }
@@ -229,7 +222,7 @@ static belay_rc sample(struct pg_store *s, struct belay_error *err)
     if (rc)
         return rc;
     pg_pipe_init(&p, &arena);
-    int64_t asked_us = mono_us();
+    int64_t asked_us = pg_mono_us();
     struct pg_call *call = pg_add(&p, time_sql(s), 0);
     rc = pg_exchange(c, &p, &reached, err);
     if (rc == BELAY_OK && !call->ok)

@@ -9,6 +9,13 @@ struct asked {
     struct pg_call *call;
     size_t *reads; /* the questions, by the ordinal of the answer */
     size_t n;
+
+    /* Of a pick: whether fronts.h has to do with it, of which index; and behind which one it
+     * began. */
+    bool paced, behind;
+    uint64_t index;
+    int64_t asked_us;
+    struct pg_front from;
 };
 
 struct asking {
@@ -28,6 +35,13 @@ struct asking {
 void pg_ask_ranks(struct asking *q, size_t first);
 /* read_hits.c */
 MUST_USE bool pg_take_hits(struct asking *q, const struct asked *asked);
+
+/* read_behind.c: whether a pick begins behind the one before it; the members it is given then, and
+ * its arguments behind the index; how far it has come. */
+void pg_find_front(struct asking *q, struct asked *one, const struct scan *scan);
+void pg_behind_source(const struct pg_store *s, struct buf *out);
+void pg_arg_behind(struct asking *q, struct asked *one, const struct scan *scan);
+void pg_pass_front(struct asking *q, const struct asked *one);
 
 /* A member that cannot be a key is damage, and not a row that is not there. */
 MUST_USE belay_rc pg_check_members(const struct read *read, struct belay_arena *a,

@@ -35,9 +35,13 @@ static void rank_source(const struct pg_store *s, const struct scan *scan,
  * looked at in each without a lock, and the first of all that nobody holds are locked, where
  * they lie and as they were seen: no index fits what is compared, so that there is no other
  * way to them. */
-static void pick_source(const struct pg_store *s, const struct scan *scan,
+static void pick_source(const struct pg_store *s, const struct scan *scan, bool behind,
                         const char *order, struct buf *out)
 {
+    if (behind) {
+        pg_behind_source(s, out);
+        return;
+    }
     if (scan->n_indexes == 1) {
         rank_source(s, scan, ", x.ctid AS tid", "$5::int8", " FOR UPDATE SKIP LOCKED",
                     out);
@@ -53,6 +57,24 @@ static void pick_source(const struct pg_store *s, const struct scan *scan,
                " y.rank IS NOT DISTINCT FROM c.rank ORDER BY y.rank %s, y.member %s,"
                " y.idx %s LIMIT $5::int8 FOR UPDATE OF y SKIP LOCKED",
                order, order, order);
+}
+
+/* The members of a scan, at most as many as its limit says. */
+static void members_source(const struct pg_store *s, const struct scan *scan, bool hold,
+                           bool behind, struct buf *out)
+{
+    const char *order = scan->descending ? "DESC" : "ASC";
+    bool several = scan->n_indexes > 1;
+
+    if (hold) {
+        pick_source(s, scan, behind, order, out);
+        return;
+    }
+    buf_append_str(out, several ? "SELECT * FROM (" : "");
+    rank_source(s, scan, "", "$5::int8", "", out);
+    if (several)
+        buf_printf(out, ") a ORDER BY rank %s, member %s, idx %s LIMIT $5::int8", order,
+                   order, order);
 }
 
 /* A member as a number, or NULL when it is none: check_members says so. */
@@ -113,7 +135,8 @@ static void place_columns(const struct scan *scan, struct buf *text)
 }
 
 /* What decides about the text of a scan; false: too much for a shape. */
-static bool shape_of(const struct scan *scan, bool hold, struct pg_shape *out)
+static bool shape_of(const struct scan *scan, bool hold, bool behind,
+                     struct pg_shape *out)
 {
     *out = (struct pg_shape){
         .maker = "rank",
@@ -121,43 +144,33 @@ static bool shape_of(const struct scan *scan, bool hold, struct pg_shape *out)
         .other = scan->n_fetch > 1 ? scan->fetch[1].type : NULL,
         .a = scan->hints,
         .flags = (scan->n_indexes == 1 ? 1U : 0) | (scan->after ? 2U : 0) |
-                 (scan->descending ? 4U : 0) | (hold ? 8U : 0),
+                 (scan->descending ? 4U : 0) | (hold ? 8U : 0) | (behind ? 16U : 0),
     };
     return scan->n_fetch <= 2;
 }
 
 static const struct pg_sql *rank_sql(struct pg_store *s, const struct scan *scan,
-                                     bool hold)
+                                     bool hold, bool behind)
 {
     CLEANUP(buf_release) struct buf text = { .ptr = NULL };
     const char *order = scan->descending ? "DESC" : "ASC";
-    unsigned next = scan->after ? 9 : 6;
+    unsigned next = scan->after ? 9 : behind ? 8 : 6;
     struct pg_shape shape;
     const struct pg_sql *known =
-        shape_of(scan, hold, &shape) ? pg_sql_known(s, &shape) : NULL;
+        shape_of(scan, hold, behind, &shape) ? pg_sql_known(s, &shape) : NULL;
 
     if (known)
         return known;
-    /* Materialised, so that the limit counts once however the rest is joined (L8).  One
-     * index gives its members in order. */
     bool one = scan->n_indexes == 1;
-    buf_printf(&text, "WITH %s AS MATERIALIZED (", one ? "p" : "all_members");
-    if (hold)
-        pick_source(s, scan, order, &text);
-    else
-        rank_source(s, scan, "", "$5::int8", "", &text);
-    buf_append_char(&text, ')');
-    if (!one)
-        buf_printf(&text,
-                   ", p AS MATERIALIZED (SELECT * FROM all_members ORDER BY rank %s,"
-                   " member %s, idx %s LIMIT $5::int8)",
-                   order, order, order);
-    rank_columns(scan, " SELECT 1::int8", &text);
+    rank_columns(scan, "SELECT 1::int8", &text);
     if (hold && one)
         place_columns(scan, &text);
-    buf_append_str(&text, " FROM p");
+    /* The limit counts once, whatever is joined to it (L8): on the left of all joins. */
+    buf_append_str(&text, " FROM (");
+    members_source(s, scan, hold, behind, &text);
+    buf_append_str(&text, ") p");
     rank_fetches(s, scan, &next, &text);
-    if (!one) /* sorting whole rows costs a tenth of finding them: take_scan looks */
+    if (!one) /* one gives them in order; sorting costs a tenth of finding them */
         buf_printf(&text, " ORDER BY p.rank %s, p.member %s, p.idx %s", order, order,
                    order);
     return scan->n_fetch <= 2 ? pg_sql_made(s, &shape, &text) : pg_sql_of(s, &text);
@@ -176,16 +189,22 @@ static void ask_one(struct asking *q, struct asked *one)
     }
     for (size_t i = 0; i < scan->n_indexes; i++)
         v[i] = value_text(scan->indexes[i]);
-    one->call = pg_add(p, rank_sql(q->s, scan, read->rank.hold),
+    if (read->rank.hold)
+        pg_find_front(q, one, scan);
+    one->call = pg_add(p, rank_sql(q->s, scan, read->rank.hold, one->behind),
                        8 + SCHEMA_KEY_MAX * (unsigned)scan->n_fetch);
     pg_arg_bytes(p, one->call, q->ns);
     if (scan->n_indexes == 1)
         pg_arg_bytes(p, one->call, scan->indexes[0]);
     else
         pg_arg_array(p, one->call, VALUE_TEXT, v, scan->n_indexes);
-    pg_arg_i64(p, one->call, scan->min_rank);
-    pg_arg_i64(p, one->call, scan->max_rank);
-    pg_arg_i64(p, one->call, (int64_t)scan->limit);
+    if (one->behind) {
+        pg_arg_behind(q, one, scan);
+    } else {
+        pg_arg_i64(p, one->call, scan->min_rank);
+        pg_arg_i64(p, one->call, scan->max_rank);
+        pg_arg_i64(p, one->call, (int64_t)scan->limit);
+    }
     if (scan->after) {
         pg_arg_i64(p, one->call, scan->after->rank);
         pg_arg_bytes(p, one->call, scan->after->member);

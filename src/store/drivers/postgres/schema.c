@@ -20,6 +20,8 @@ static const char *table_options(const struct row_type *type)
     return row_type_is(type, ROW_LEASED) ? TABLE_OPTIONS("50") : TABLE_OPTIONS(FILL);
 }
 
+#define VERSION ", ver bigint NOT NULL"
+
 static const char *collation(enum value_kind kind)
 {
     return kind == VALUE_TEXT || kind == VALUE_JSON ? " COLLATE \"C\"" : "";
@@ -33,10 +35,14 @@ static void type_table(const struct pg_store *s, const struct row_type *type,
     buf_append_str(out, " (ns text COLLATE \"C\" NOT NULL");
     for (unsigned i = 0; i < type->n_columns; i++) {
         const struct column *c = &type->columns[i];
+        if (i == type->n_key) /* beside what changes with it: see EXEC_ID ... */
+            buf_append_str(out, VERSION);
         buf_printf(out, ", \"%s\" %s%s%s", c->name, pg_type_name(c->type),
                    collation(c->type), i < type->n_key ? " NOT NULL" : "");
     }
-    buf_append_str(out, ", ver bigint NOT NULL, PRIMARY KEY (ns");
+    if (type->n_key == type->n_columns)
+        buf_append_str(out, VERSION);
+    buf_append_str(out, ", PRIMARY KEY (ns");
     for (unsigned i = 0; i < type->n_key; i++)
         buf_printf(out, ", \"%s\"", type->columns[i].name);
     buf_append_str(out, "))");

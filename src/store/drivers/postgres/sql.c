@@ -178,14 +178,6 @@ void pg_meet_end(const struct pg_store *s, const struct row_type *type, struct b
     pg_key_match(type, "t", "u", out);
 }
 
-void pg_where_placed(const struct row_type *type, struct buf *out)
-{
-    buf_append_str(out, " WHERE t.ctid = u.tid AND t.ns IS NOT DISTINCT FROM $1");
-    for (unsigned i = 0; i < type->n_key; i++)
-        buf_printf(out, " AND t.\"%s\" IS NOT DISTINCT FROM u.\"%s\"",
-                   type->columns[i].name, type->columns[i].name);
-}
-
 void pg_where_key(const struct row_type *type, unsigned first, struct buf *out)
 {
     buf_append_str(out, "ns = $1");
