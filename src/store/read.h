@@ -33,11 +33,11 @@ struct scan {
     size_t limit;
     const struct fetch *fetch;
     size_t n_fetch;
-    unsigned hints;  /* bit per fetch: its rows are not guarded, as by txn_peek */
-    bool descending; /* the order, and `after`, turned round */
     /* Of a pick: members whose ranks differ by less than this may come in another order for a
      * moment after they came in; 0: they may not. */
     int64_t near;
+    unsigned hints;  /* bit per fetch: its rows are not guarded, as by txn_peek */
+    bool descending; /* the order, and `after`, turned round */
 
     /* For txn_load; drivers do not look at them. */
     bool pick; /* as txn_pick */

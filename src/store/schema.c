@@ -89,6 +89,7 @@ const struct row_type row_pin = {
 static const struct column inbox_columns[] = {
     [INBOX_SESSION]  = { "session",  VALUE_TEXT, false },
     [INBOX_LAST_SEQ] = { "last_seq", VALUE_I64,  false },
+    [INBOX_AT_VER]   = { "at_ver",   VALUE_I64,  false },
     [INBOX_STATE]    = { "state",    VALUE_TEXT, false },
 };
 const struct row_type row_inbox = {
@@ -262,6 +263,8 @@ static const struct column execution_columns[] = {
     [EXEC_STATE]          = { "state",                 VALUE_TEXT,  false },
     [EXEC_PHASE]          = { "phase",                 VALUE_TEXT,  false },
     [EXEC_OWNERSHIP]      = { "ownership",             VALUE_TEXT,  false },
+    [EXEC_ELIGIBILITY]    = { "eligibility",           VALUE_TEXT,  false },
+    [EXEC_BLOCKING]       = { "blocking_reason",       VALUE_TEXT,  false },
     [EXEC_OUTCOME]        = { "outcome",               VALUE_TEXT,  false },
     [EXEC_ATTEMPT_STATE]  = { "attempt_state",         VALUE_TEXT,  false },
     [EXEC_RANK]           = { "rank",                  VALUE_I64,   false },
@@ -271,8 +274,6 @@ static const struct column execution_columns[] = {
     [EXEC_ATTEMPT_AT_MS]  = { "attempt_at_ms",         VALUE_I64,   false },
     [EXEC_ATTEMPTS]       = { "attempts",              VALUE_I64,   false },
     [EXEC_ATTEMPT_TYPE]   = { "attempt_type",          VALUE_TEXT,  false },
-    [EXEC_ELIGIBILITY]    = { "eligibility",           VALUE_TEXT,  false },
-    [EXEC_BLOCKING]       = { "blocking_reason",       VALUE_TEXT,  false },
     LEASE_AT(EXEC_LEASE)
     [EXEC_TIMEOUT_AT_MS]  = { "timeout_at_ms",         VALUE_I64,   false },
     [EXEC_LOST_AT_MS]     = { "lost_at_ms",            VALUE_I64,   false },

@@ -21,12 +21,12 @@
 #define SCHEMA_NAME_MAX 1024
 
 /* The stored format, and the oldest programs that may read and write it. */
-#define SCHEMA_FORMAT 3
-#define SCHEMA_MIN_READER 3
-#define SCHEMA_MIN_WRITER 3
+#define SCHEMA_FORMAT 4
+#define SCHEMA_MIN_READER 4
+#define SCHEMA_MIN_WRITER 4
 /* The oldest format that this program still reads.  1: an inbox had one row.  2: a batch had a
- * time, 0, where it has none. */
-#define SCHEMA_OLDEST 3
+ * time, 0, where it has none.  3: the back of an inbox had its last sequence and no more. */
+#define SCHEMA_OLDEST 4
 
 struct column {
     const char *name;
@@ -140,8 +140,12 @@ enum {
 /* The back, where batches enter: everybody guards and bumps it who lets one in. */
 enum {
     INBOX_SESSION,
-    INBOX_LAST_SEQ, /* given out, one after the other; never goes back */
-    INBOX_STATE,    /* NULL, or SESSION_DELETED: nothing enters any more */
+    /* Sequences are given out one after the other, and never again.  The last one was this when
+     * the row had version AT_VER, and is one more with each version since: a batch that enters
+     * changes the version and nothing else (inbox_last_seq).  AT_VER NULL: it is this. */
+    INBOX_LAST_SEQ,
+    INBOX_AT_VER,
+    INBOX_STATE, /* NULL, or SESSION_DELETED: nothing enters any more */
     INBOX_COLUMNS
 };
 extern const struct row_type row_inbox;
@@ -314,6 +318,8 @@ enum {
     EXEC_STATE, /* public, derived */
     EXEC_PHASE,
     EXEC_OWNERSHIP,
+    EXEC_ELIGIBILITY,
+    EXEC_BLOCKING,
     EXEC_OUTCOME,
     EXEC_ATTEMPT_STATE,
     EXEC_RANK, /* where it stands */
@@ -323,8 +329,6 @@ enum {
     EXEC_ATTEMPT_AT_MS, /* when the current or last attempt began */
     EXEC_ATTEMPTS,      /* grants minus resumes */
     EXEC_ATTEMPT_TYPE,  /* of the current or last one: number attempts - 1 */
-    EXEC_ELIGIBILITY,
-    EXEC_BLOCKING,
     EXEC_LEASE, /* token: the current attempt's id.  The last grant's stay when it ends */
     EXEC_TIMEOUT_AT_MS = EXEC_LEASE + LEASE_COLUMNS, /* of the current attempt */
     EXEC_LOST_AT_MS, /* its rank in `lost`; NULL: it is not there */

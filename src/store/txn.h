@@ -104,7 +104,9 @@ struct change {
 };
 
 /* Changes columns of a row that this body has read by txn_get (or inserted).  Key
- * columns and counters are refused as misuse; an unchanged value may be named. */
+ * columns and counters are refused as misuse; an unchanged value may be named.  From then on the
+ * body sees the row with the version that the commit will give it; one that it has inserted
+ * has version 0. */
 MUST_USE belay_rc txn_put(struct txn *t, const struct row_type *type,
                           const struct value *key, const struct change *changes,
                           size_t n_changes);

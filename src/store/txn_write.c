@@ -183,8 +183,10 @@ belay_rc txn_put(struct txn *t, const struct row_type *type, const struct value 
     }
     r->cur = row;
     r->changed = changed;
-    if (r->state == ROW_KEPT)
+    if (r->state == ROW_KEPT) {
+        row->ver++;
         written(t, r, ROW_CHANGED);
+    }
     return BELAY_OK;
 }
 

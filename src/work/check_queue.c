@@ -26,8 +26,7 @@ belay_rc check_inbox_row(struct check *c, const struct row *row,
     belay_rc rc = check_told(c, TALLY_FRONT, session, 1, err);
 
     return rc ? rc
-              : check_told_more(c, TALLY_BATCHES, session,
-                                row_i64(row, INBOX_LAST_SEQ, -1), err);
+              : check_told_more(c, TALLY_BATCHES, session, inbox_last_seq(row), err);
 }
 
 belay_rc check_inbox_front_row(struct check *c, const struct row *row,

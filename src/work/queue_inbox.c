@@ -40,6 +40,18 @@ static belay_rc unsound(struct txn *t, const struct inbox *in)
                     (long long)in->last_gone);
 }
 
+int64_t inbox_last_seq(const struct row *back)
+{
+    int64_t written = row_i64(back, INBOX_LAST_SEQ, 0);
+    int64_t at = row_i64(back, INBOX_AT_VER, 0);
+
+    if (at <= 0)
+        return written;
+    bool sound = written >= 0 && written < RANK_MAX && at <= back->ver &&
+                 back->ver - at < RANK_MAX;
+    return sound ? written + (back->ver - at) : -1;
+}
+
 belay_rc inbox_get_back(struct txn *t, struct inbox *in)
 {
     struct value key = value_text(in->session);
@@ -50,7 +62,7 @@ belay_rc inbox_get_back(struct txn *t, struct inbox *in)
 
     in->exists = row != NULL;
     in->deleted = is_deleted(row, INBOX_STATE);
-    in->last_seq = row ? row_i64(row, INBOX_LAST_SEQ, 0) : 0;
+    in->last_seq = row ? inbox_last_seq(row) : 0;
     if (!row)
         in->first_seq = 1;
     if (in->last_seq >= 0 && in->last_seq < RANK_MAX)
@@ -128,10 +140,19 @@ belay_rc inbox_make(struct txn *t, struct inbox *in)
 belay_rc inbox_put_back(struct txn *t, const struct inbox *in)
 {
     struct value key = value_text(in->session);
-    const struct change changes[] = { { INBOX_LAST_SEQ, value_i64(in->last_seq) },
-                                      { INBOX_STATE, state_of(in) } };
+    const struct change state = { INBOX_STATE, state_of(in) };
+    const struct row *row;
+    belay_rc rc = txn_put(t, &row_inbox, &key, &state, 1);
 
-    return txn_put(t, &row_inbox, &key, changes, COUNT_OF(changes));
+    if (rc == BELAY_OK)
+        rc = txn_get(t, &row_inbox, &key, &row);
+    if (rc || inbox_last_seq(row) == in->last_seq) /* the version has said it */
+        return rc;
+    const struct change count[] = {
+        { INBOX_LAST_SEQ, value_i64(in->last_seq) },
+        { INBOX_AT_VER, row->ver > 0 ? value_i64(row->ver) : value_null() },
+    };
+    return txn_put(t, &row_inbox, &key, count, COUNT_OF(count));
 }
 
 belay_rc inbox_put_front(struct txn *t, struct inbox *in)

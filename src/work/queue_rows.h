@@ -38,6 +38,8 @@ struct inbox {
 /* The names alone, in the arena; false: no memory. */
 MUST_USE bool inbox_names(struct inbox *out, struct bytes session,
                           struct belay_arena *a);
+/* What a back says was given out; -1: nonsense. */
+int64_t inbox_last_seq(const struct row *back);
 /* Its back, its front, or both in one round trip; guarded. */
 MUST_USE belay_rc inbox_get_back(struct txn *t, struct inbox *in);
 MUST_USE belay_rc inbox_get_front(struct txn *t, struct inbox *in);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <zlib.h>
 
+#include "work/queue_rows.h"
+
 static uint64_t column(const struct row *r, unsigned i)
 {
     return text_of(row_bytes(r, i));
@@ -119,7 +121,7 @@ static void read_inbox(struct reading *g, const struct row *r)
     if (!in)
         return;
     in->ver = r->ver;
-    in->last_seq = row_i64(r, INBOX_LAST_SEQ, 0);
+    in->last_seq = inbox_last_seq(r);
     in->batches += in->last_seq;
     in->closed = column(r, INBOX_STATE) != 0;
 }

@@ -4,6 +4,8 @@
 #include <jansson.h>
 #include <stdlib.h>
 
+#include "work/queue_rows.h"
+
 /* --- names --- */
 
 uint64_t ptext(struct bytes b)
@@ -297,7 +299,7 @@ static void read_first(struct pstate *st, const struct row *r)
     } else if (r->type == &row_inbox) {
         unsigned at = psession_of(row_bytes(r, INBOX_SESSION));
         if (at < P_SESSIONS)
-            st->last_batch[at] = row_i64(r, INBOX_LAST_SEQ, 0);
+            st->last_batch[at] = inbox_last_seq(r);
     } else if (r->type == &row_epoch) {
         st->epoch = row_i64(r, EPOCH_EPOCH, 0);
     }
