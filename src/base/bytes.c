@@ -64,8 +64,13 @@ static size_t ascii_words(struct bytes b)
 
 bool bytes_is_utf8(struct bytes b)
 {
-    if (b.len >= 8)
-        b = skip(b, ascii_words(b));
+    if (b.len >= 8) {
+        struct bytes rest = skip(b, ascii_words(b));
+        if (rest.len <
+            8) /* fewer than a word: what is before them is looked at again */
+            rest = skip(b, b.len - 8 + ascii_words(skip(b, b.len - 8)));
+        b = rest;
+    }
     while (b.len > 0) {
         size_t n = bytes_utf8_len(b);
         if (n == 0)
@@ -142,10 +147,14 @@ size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n)
     uint64_t rest = n < 0 ? 0 - (uint64_t)n : (uint64_t)n;
 
     text[--at] = '\0';
-    do {
+    for (; rest >= 100; rest /= 100) {
+        unsigned two = (unsigned)(rest % 100);
+        text[--at] = (char)('0' + two % 10);
+        text[--at] = (char)('0' + two / 10);
+    }
+    if (rest >= 10)
         text[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
+    text[--at] = (char)('0' + (rest >= 10 ? rest / 10 : rest));
     if (n < 0)
         text[--at] = '-';
     memcpy(out, text + at, sizeof(text) - at);

@@ -44,7 +44,7 @@ static void real_format(struct world *w)
     if (!refused(w, "UPDATE belay_format SET format = 99, min_reader = 99"))
         return;
     EQ(w, w->err.actual, 99);
-    EQ(w, w->err.expected, 3);
+    EQ(w, w->err.expected, 4);
     OK(w, strstr(w->err.message, "99") != NULL);
 }
 

@@ -158,12 +158,11 @@ belay_rc vk_map_read(struct vk_store *s, int64_t deadline_us, struct belay_error
 belay_rc vk_node_of(struct vk_store *s, struct bytes ns, int64_t deadline_us,
                     struct vk_node **out, struct belay_error *err)
 {
-    unsigned slot = vk_slot(ns);
-
     if (!atomic_load(&s->cluster)) {
         *out = s->nodes[0];
         return BELAY_OK;
     }
+    unsigned slot = vk_slot(ns);
     for (int i = 0; i < 2; i++) {
         pthread_mutex_lock(&s->nodes_mutex);
         *out = s->slots ? s->slots[slot] : NULL;

@@ -10,29 +10,37 @@ static uint8_t *put(uint8_t *at, struct bytes b)
     return at + b.len;
 }
 
-static bool needs_escape(uint8_t c)
+/* What stands before the first '%' or ':'. */
+static struct bytes plain_part(struct bytes text)
 {
-    return c == '%' || c == ':';
+    static const char special[] = { ':', '%' };
+
+    for (size_t i = 0; i < sizeof(special) && text.len > 0; i++) {
+        const uint8_t *at = memchr(text.ptr, special[i], text.len);
+        if (at)
+            text.len = (size_t)(at - text.ptr);
+    }
+    return text;
 }
 
+/* At most. */
 static size_t escaped_len(struct bytes text)
 {
-    size_t len = text.len;
+    size_t plain = plain_part(text).len;
 
-    for (size_t i = 0; i < text.len; i++)
-        len += needs_escape(text.ptr[i]) ? 2 : 0;
-    return len;
+    return plain + 3 * (text.len - plain);
 }
 
 static uint8_t *put_escaped(uint8_t *at, struct bytes text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if (needs_escape(text.ptr[i]))
-            at = put(at, bytes_str(text.ptr[i] == '%' ? "%25" : "%3a"));
-        else
-            *at++ = text.ptr[i];
+    for (;;) {
+        struct bytes plain = plain_part(text);
+        at = put(at, plain);
+        if (plain.len == text.len)
+            return at;
+        at = put(at, bytes_str(text.ptr[plain.len] == '%' ? "%25" : "%3a"));
+        text = bytes_of(text.ptr + plain.len + 1, text.len - plain.len - 1);
     }
-    return at;
 }
 
 void vk_layout_init(struct vk_layout *l, const struct vk_store *s, struct bytes ns,
