@@ -316,6 +316,92 @@ static void nothing_is_stored_as_nothing(struct work *w)
     TAP_EQ(w->t, n, 0);
 }
 
+/* The back of the inbox as it is stored. */
+struct back {
+    int64_t last_seq, at_ver, ver, counts;
+};
+
+static belay_rc back_body(struct txn *t, void *arg)
+{
+    struct value key = value_str("s");
+    struct back *out = arg;
+    const struct row *row;
+    belay_rc rc = txn_get(t, &row_inbox, &key, &row);
+
+    if (rc == BELAY_OK && row)
+        *out = (struct back){ row_i64(row, INBOX_LAST_SEQ, -1),
+                              row_i64(row, INBOX_AT_VER, -1), row->ver,
+                              inbox_last_seq(row) };
+    return rc;
+}
+
+static struct back stored_back(struct work *w)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { 0 };
+    struct back back = { 0 };
+
+    WORK_RC(w, txn_run(w->space, back_body, &back, NULL, &arena, &w->err), BELAY_OK);
+    return back;
+}
+
+/* Several at once, in one body. */
+static belay_rc three_body(struct txn *t, void *arg)
+{
+    struct belay_draft d = draft_of("s", "aJg");
+    const struct row *existing;
+    struct queue_entry entry;
+    int64_t *seqs = arg;
+    belay_rc rc = queue_prepare(&d, txn_arena(t), &entry, txn_error(t));
+
+    for (unsigned i = 0; i < 3 && rc == BELAY_OK; i++)
+        rc = queue_enqueue_in(t, &entry, &seqs[i], &existing);
+    return rc;
+}
+
+/* A batch that enters alone changes nothing of the back but its version, which counts; several
+ * at once are written down, and it counts from there. */
+static void the_back_counts_by_its_version(struct work *w)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { 0 };
+    struct belay_draft d = draft_of("s", "aJg");
+    int64_t seqs[3] = { 0 };
+
+    TAP_OK(w->t, enter(w, &d) && enter(w, &d));
+    struct back second = stored_back(w);
+    TAP_EQ(w->t, second.counts, 2);
+    TAP_EQ(w->t, second.at_ver, second.ver);
+    TAP_EQ(w->t, enter(w, &d)->enqueue_seq, 3);
+    struct back third = stored_back(w);
+    TAP_EQ(w->t, third.counts, 3);
+    TAP_EQ(w->t, third.last_seq, second.last_seq);
+    TAP_EQ(w->t, third.at_ver, second.at_ver);
+    TAP_EQ(w->t, third.ver, second.ver + 1);
+
+    WORK_RC(w, txn_run(w->space, three_body, seqs, NULL, &arena, &w->err), BELAY_OK);
+    TAP_EQ(w->t, seqs[0], 4);
+    TAP_EQ(w->t, seqs[2], 6);
+    TAP_EQ(w->t, stored_back(w).counts, 6);
+    TAP_EQ(w->t, stored_back(w).ver, third.ver + 1);
+    TAP_EQ(w->t, enter(w, &d)->enqueue_seq, 7);
+}
+
+/* A back that counts from a version that it has not reached, or to more than there can be. */
+static void a_back_that_cannot_be(struct work *w)
+{
+    const struct value value[] = { value_i64(INT64_MAX), value_i64(1) };
+    struct belay_draft d = draft_of("s", "aJg");
+    struct belay_enqueued out;
+
+    TAP_OK(w->t, enter(w, &d) && enter(w, &d));
+    for (size_t i = 0; i < COUNT_OF(value); i++) {
+        damage(w, &row_inbox, 0, INBOX_AT_VER, value[i]);
+        damage(w, &row_inbox, 0, INBOX_LAST_SEQ, value_i64(RANK_MAX - 1));
+        WORK_RC(w, queue_enqueue(w->space, &d, &w->arena, &out, &w->err),
+                BELAY_CORRUPT);
+        TAP_STR(w->t, w->err.reason, "inbox");
+    }
+}
+
 static void a_batch_enters(struct work *w)
 {
     const char *const payloads[] = { "{ \"b\" : 1, \"a\" : [ 1.50, \"x,]\\\"\" ] }",
@@ -372,6 +458,8 @@ static void test_enters(struct tap *t)
 {
     work_everywhere(t, a_batch_enters);
     work_everywhere(t, nothing_is_stored_as_nothing);
+    work_everywhere(t, the_back_counts_by_its_version);
+    work_everywhere(t, a_back_that_cannot_be);
 }
 
 static void refused_draft(struct work *w, const struct belay_draft *d,
