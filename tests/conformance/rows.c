@@ -358,6 +358,94 @@ static void rows_outlive_the_transaction(struct tap *t)
     }
 }
 
+/* --- many rows that are written alike, in part --- */
+
+#define ALIKE 48
+#define KINDS 4 /* one after the other, ALIKE / KINDS rows each */
+
+static struct bytes alike_name(int i, char out[16])
+{
+    (void)snprintf(out, 16, "alike%02d", i);
+    return bytes_str(out);
+}
+
+/* What row i has after turn 0 (inserted) or 1 (put): some values are common to all rows of a
+ * kind, some are their own, some go away. */
+static void alike_values(int turn, int i, struct value v[THING_COLUMNS], char own[16])
+{
+    int kind = i * KINDS / ALIKE;
+
+    for (unsigned c = 0; c < THING_COLUMNS; c++)
+        v[c] = value_null();
+    (void)snprintf(own, 16, "own%d-%02d", turn, i);
+    v[THING_N] = value_i64(kind == 1 ? turn : turn * 1000 + i);
+    v[THING_TEXT] = kind == 2 ? value_str(own) : value_str(turn ? "then" : "first");
+    v[THING_BYTES] = value_bytes(kind == 3 ? bytes_str(own) : bytes_str("all"));
+    if (turn == 1 && kind == 0)
+        v[THING_TEXT] = value_null();
+    v[THING_COUNT] = v[THING_HIGH] = value_i64(0);
+}
+
+static belay_rc alike_body(struct txn *t, void *arg)
+{
+    int turn = *(int *)arg;
+    belay_rc rc = BELAY_OK;
+    char name[16], own[16];
+
+    for (int i = 0; i < ALIKE && rc == BELAY_OK; i++) {
+        struct value v[THING_COLUMNS];
+        const struct row *row;
+        alike_values(turn, i, v, own);
+        v[THING_ID] = value_text(alike_name(i, name));
+        if (turn == 0) {
+            rc = txn_insert(t, &row_thing, v);
+            continue;
+        }
+        const struct change changes[] = { { THING_N, v[THING_N] },
+                                          { THING_TEXT, v[THING_TEXT] },
+                                          { THING_BYTES, v[THING_BYTES] } };
+        rc = txn_get(t, &row_thing, v, &row);
+        if (rc == BELAY_OK)
+            rc = txn_put(t, &row_thing, v, changes, COUNT_OF(changes));
+    }
+    return rc;
+}
+
+static belay_rc alike_look(struct txn *t, void *arg)
+{
+    struct value key[ALIKE];
+    struct row_want wants[ALIKE];
+    static char names[ALIKE][16];
+
+    for (int i = 0; i < ALIKE; i++) {
+        key[i] = value_text(alike_name(i, names[i]));
+        wants[i] = (struct row_want){ &row_thing, &key[i] };
+    }
+    return txn_get_many(t, wants, ALIKE, arg);
+}
+
+static void rows_that_are_alike(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    const struct row *rows[ALIKE] = { NULL };
+    if (!harness_open(&h, t, 0))
+        return;
+
+    for (int turn = 0; turn < 2; turn++) {
+        CHECK_RC(&h, harness_run(&h, alike_body, &turn), BELAY_OK);
+        CHECK_RC(&h, harness_run(&h, alike_look, rows), BELAY_OK);
+        for (int i = 0; i < ALIKE; i++) {
+            struct value want[THING_COLUMNS];
+            char own[16];
+            alike_values(turn, i, want, own);
+            if (!TAP_OK(t, rows[i] != NULL))
+                return;
+            for (unsigned c = THING_N; c < THING_COLUMNS; c++)
+                TAP_OK(t, value_eq(&rows[i]->v[c], &want[c]));
+        }
+    }
+}
+
 static const struct tap_case cases[] = {
     { "rows: what was written is read", reads_what_was_written },
     { "rows: a put counts the version up by one", versions_count_up },
@@ -377,6 +465,7 @@ static const struct tap_case cases[] = {
     { "rows: a put of the same value is a write", an_unchanged_put_is_a_write },
     { "rows: keys may have no part or two, one of them negative",
       keys_of_no_part_and_of_two },
+    { "rows: many that are written alike have their own values", rows_that_are_alike },
     { "rows: what was read lives until the arena is reset",
       rows_outlive_the_transaction },
 };

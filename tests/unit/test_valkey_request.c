@@ -319,7 +319,7 @@ static void revisions(struct tap *t)
     TAP_EQ(t, vk_library_revision(bytes_str("#!lua name=x\n-- revision\n")), 0);
     TAP_EQ(t, vk_library_revision(bytes_str("")), 0);
     TAP_OK(t, vk_library_revision(bytes_str(vk_library_text)) > 0);
-    TAP_OK(t, strncmp(vk_library_text, "#!lua name=belay3\n", 18) == 0);
+    TAP_OK(t, strncmp(vk_library_text, "#!lua name=belay4\n", 18) == 0);
 }
 
 static const struct tap_case cases[] = {

@@ -27,7 +27,7 @@
 #include "store/drivers/valkey.h"
 #include "store/server_time.h"
 
-/* The version that the names of the functions carry: belay3_commit ... */
+/* The version that the names of the functions carry: belay4_commit ... */
 #define VK_WIRE 3
 
 /* --- request.c: commands and answers --- */
@@ -125,7 +125,7 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns); /* 0: not known yet
 
 /* --- library.c --- */
 
-/* library.lua, made at build time.  It begins with "#!lua name=belay3"; a line of its
+/* library.lua, made at build time.  It begins with "#!lua name=belay4"; a line of its
  * own, "-- revision N", has the number that grows with every change of the text: an older
  * program leaves a newer library alone. */
 extern const char vk_library_text[];

@@ -1,8 +1,8 @@
-#!lua name=belay3
+#!lua name=belay4
 -- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay3_commit; belay3_commit_seen,
--- if scans find what it says), and parts of rank indexes (belay3_scan; belay3_pick, which also
+-- What the Valkey driver needs done at one moment: a plan (belay4_commit; belay4_commit_seen,
+-- if scans find what it says), and parts of rank indexes (belay4_scan; belay4_pick, which also
 -- holds what it finds).  plan_args.c, plan_scans.c and scan.c
 -- say what the arguments are; this file knows shapes and takes no decision.
 --
@@ -29,6 +29,8 @@ local HALF = 10000000000
 local APPEND, ALL = 1, 2
 -- Numbers of a plan's head; a first one of 255 says that those behind it have four bytes.
 local HEAD, WIDE = 15, 255
+-- A put has the arguments that the one before shares.
+local AS_BEFORE = 255
 
 -- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
 
@@ -230,6 +232,33 @@ local function check_counters(args, i, n)
 end
 
 -- --- commit: what is written; nothing here can be refused ---
+
+-- Rows, from args[i] on.  The head ends with two bytes for each: how many arguments it has
+-- (version, field, value ...), and how many more that the rows behind it share with it, or that
+-- it shares those of the row before.
+local function put_rows(args, i, n)
+  local head = args[1]
+  local at, row, size = #head - 2 * n, nil, 0
+  for g = 1, n do
+    local own, common = byte(head, at + 1, at + 2)
+    at = at + 2
+    local last = i + own - 1
+    if common == 0 then
+      call('HSET', args[1 + g], 'ver', spread(args, i, last))
+    else
+      if common ~= AS_BEFORE then
+        row, size = { 'HSET', '', 'ver', spread(args, i, last + common) }, 3 + own + common
+        last = last + common
+      end
+      row[2] = args[1 + g]
+      for k = 0, own - 1 do
+        row[4 + k] = args[i + k]
+      end
+      call(spread(row, 1, size))
+    end
+    i = last + 1
+  end
+end
 
 local function write_singles(args, i, n_remove, n_move)
   for k = i, i + 3 * n_remove - 1, 3 do
@@ -501,14 +530,7 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
       or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
   end
 
-  local head = args[1]
-  local sizes_at = #head - n_put
-  i = 2 + n_new + 2 * n_old
-  for g = 1, n_put do
-    local last = i + byte(head, sizes_at + g) - 1
-    call('HSET', args[1 + g], 'ver', spread(args, i, last))
-    i = last + 1
-  end
+  put_rows(args, 2 + n_new + 2 * n_old, n_put)
   local deletes_at = 2 + n_put
   for first = deletes_at, deletes_at + n_delete - 1, 1000 do
     local last = first + 999
@@ -1001,11 +1023,11 @@ local function commit_seen(keys, args)
   return commit(keys, args)
 end
 
-redis.register_function('belay3_commit', commit)
-redis.register_function('belay3_commit_seen', commit_seen)
+redis.register_function('belay4_commit', commit)
+redis.register_function('belay4_commit_seen', commit_seen)
 redis.register_function {
-  function_name = 'belay3_scan',
+  function_name = 'belay4_scan',
   callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay3_pick', scan_all)
+redis.register_function('belay4_pick', scan_all)

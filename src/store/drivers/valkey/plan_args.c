@@ -1,11 +1,12 @@
-/* A plan as the arguments of belay3_commit.
+/* A plan as the arguments of belay4_commit.
  *
  *   head       fifteen numbers: is there a wake-up; holds; puts of rows that must not be
  *              there; puts; deletes; other guards; raises; rows with columns that become
  *              NULL; where those begin; where the indexes do (the head is 1); single adds;
  *              single removes; single moves; groups of ranks; rest (0: none, 1: an entry,
- *              2: anything).  A byte each; or 255, then u32 each.  Then a byte for each put:
- *              how many arguments it has
+ *              2: anything).  A byte each; or 255, then u32 each.  Then two bytes for each
+ *              put: how many arguments it has, and how many more that those behind it have as
+ *              well (255: it has those of the one before)
  *   keys       of rows to put, those that must not be there first; to delete; only guarded;
  *              to raise: they get the next version and no other change
  *   versions   expected, of all of those but the first
@@ -19,6 +20,7 @@
 
 #define HEAD 15
 #define WIDE 255
+#define AS_BEFORE 255
 #define NO_EFFECT SIZE_MAX
 
 /* Versions below this are numbers that a function can count with. */
@@ -113,21 +115,69 @@ static void add_nulls(struct vk_plan *p, struct bytes key, const struct effect *
     }
 }
 
-static void add_put(struct vk_plan *p, struct bytes key, const struct effect *e)
+/* The columns that a put gives a value. */
+static uint64_t fields_of(const struct effect *e)
 {
     const struct row_type *type = e->row.ref.type;
+    uint64_t fields = 0;
+
+    for (unsigned i = type->n_key; i < type->n_columns; i++) {
+        if ((written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL)
+            fields |= UINT64_C(1) << i;
+    }
+    return fields;
+}
+
+/* Adds them; how many arguments that makes. */
+static uint8_t add_fields(struct vk_plan *p, const struct effect *e, uint64_t fields)
+{
     size_t before = p->puts.n;
 
-    vk_add_i64(&p->puts, e->row.ver);
-    for (unsigned i = type->n_key; i < type->n_columns; i++) {
-        if ((written(e) >> i & 1) && e->row.v[i].kind != VALUE_NULL) {
-            vk_add_str(&p->puts, type->columns[i].name);
+    for (unsigned i = 0; i < e->row.ref.type->n_columns; i++) {
+        if (fields >> i & 1) {
+            vk_add_str(&p->puts, e->row.ref.type->columns[i].name);
             add_value(&p->puts, &e->row.v[i]);
         }
     }
-    p->put_sizes[p->n_puts++] = (uint8_t)(p->puts.n - before);
-    if (e->kind == EFFECT_PUT)
-        add_nulls(p, key, e);
+    return (uint8_t)(p->puts.n - before);
+}
+
+/* Puts one behind the other that write the same columns; `common` have the same value in all. */
+struct alike {
+    size_t n;
+    uint64_t fields, common;
+};
+
+/* So many are worth it. */
+#define ALIKE_MIN 4
+
+static struct alike alike_of(const struct effect *const *puts, size_t n)
+{
+    struct alike a = { 1, fields_of(puts[0]), 0 };
+
+    while (a.n < n && puts[a.n]->row.ref.type == puts[0]->row.ref.type &&
+           puts[a.n]->kind == puts[0]->kind && fields_of(puts[a.n]) == a.fields)
+        a.n++;
+    a.common = a.n < ALIKE_MIN ? 0 : a.fields;
+    for (unsigned c = 0; c < puts[0]->row.ref.type->n_columns; c++) {
+        for (size_t i = 1; i < a.n && (a.common >> c & 1); i++) {
+            if (!value_eq(&puts[0]->row.v[c], &puts[i]->row.v[c]))
+                a.common &= ~(UINT64_C(1) << c);
+        }
+    }
+    return a;
+}
+
+/* What all of them have is said once, with the first. */
+static void add_alike(struct vk_plan *p, const struct effect *const *puts,
+                      const struct alike *a)
+{
+    for (size_t i = 0; i < a->n; i++) {
+        uint8_t *size = &p->put_sizes[2 * p->n_puts++];
+        vk_add_i64(&p->puts, puts[i]->row.ver);
+        size[0] = (uint8_t)(1 + add_fields(p, puts[i], a->fields & ~a->common));
+        size[1] = i > 0 && a->common ? AS_BEFORE : add_fields(p, puts[i], a->common);
+    }
 }
 
 /* Whether a put changes nothing but the version, to the next one. */
@@ -158,10 +208,27 @@ static enum guard_class class_of(const struct vk_plan *p, size_t guard)
     return p->plan->guards[guard].ver == 0 ? OF_NEW_ROW : OF_PUT;
 }
 
+static void add_puts(struct vk_plan *p, const struct effect *const *puts, size_t n)
+{
+    struct alike a;
+
+    for (size_t i = 0; i < n; i += a.n) {
+        a = alike_of(puts + i, n - i);
+        add_alike(p, puts + i, &a);
+    }
+}
+
 static void add_rows(struct vk_plan *p)
 {
     const struct plan *plan = p->plan;
-    size_t n = 0;
+    const struct effect **puts =
+        arena_alloc(p->arena, plan->n_guards * sizeof(const struct effect *));
+    size_t n = 0, n_puts = 0;
+
+    if (!puts) {
+        p->no_memory = true;
+        return;
+    }
 
     for (int class = 0; class < VK_GUARD_CLASSES; class ++) {
         for (size_t i = 0; i < plan->n_guards; i++) {
@@ -175,9 +242,12 @@ static void add_rows(struct vk_plan *p)
             if (class != OF_NEW_ROW)
                 vk_add_i64(&p->row_vers, g->ver);
             if (class == OF_NEW_ROW || class == OF_PUT)
-                add_put(p, key, &plan->effects[p->effect_of[i]]);
+                puts[n_puts++] = &plan->effects[p->effect_of[i]];
+            if (class == OF_PUT)
+                add_nulls(p, key, puts[n_puts - 1]);
         }
     }
+    add_puts(p, puts, n_puts);
 }
 
 /* --- all of it --- */
@@ -202,7 +272,7 @@ static void add_head(struct vk_plan *p)
         p->n_groups_of[VK_GROUP],
         p->rest,
     };
-    uint8_t *head = arena_alloc(p->arena, 1 + 4 * HEAD + p->n_puts), *at = head;
+    uint8_t *head = arena_alloc(p->arena, 1 + 4 * HEAD + 2 * p->n_puts), *at = head;
     bool wide = false;
 
     if (!head) {
@@ -219,8 +289,8 @@ static void add_head(struct vk_plan *p)
         else
             *at++ = (uint8_t)numbers[i];
     }
-    memcpy(at, p->put_sizes, p->n_puts);
-    vk_add(&p->head, bytes_of(head, (size_t)(at - head) + p->n_puts));
+    memcpy(at, p->put_sizes, 2 * p->n_puts);
+    vk_add(&p->head, bytes_of(head, (size_t)(at - head) + 2 * p->n_puts));
 }
 
 static void add_holds(struct vk_plan *p, const struct vk_attempt *at)
@@ -259,7 +329,7 @@ belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
         lists[i]->arena = p->arena;
     p->order = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
     p->effect_of = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
-    p->put_sizes = arena_alloc(p->arena, plan->n_guards);
+    p->put_sizes = arena_alloc(p->arena, 2 * plan->n_guards);
     if (!p->order || !p->effect_of || !p->put_sizes ||
         !vk_names_init(&p->rows, plan->n_guards + plan->n_effects, p->arena))
         return err_no_memory(err, "a commit");
@@ -285,7 +355,7 @@ void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_requ
     add_head(p);
     vk_plan_scans(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay3_commit_seen" : "belay3_commit",
+    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay4_commit_seen" : "belay4_commit",
              p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

@@ -183,7 +183,7 @@ struct vk_plan {
     struct vk_args holds, wake, scans;
     size_t n_of[VK_GUARD_CLASSES];        /* guards */
     size_t n_groups_of[VK_GROUP_CLASSES]; /* of ranks */
-    uint8_t *put_sizes;                   /* arguments of each put */
+    uint8_t *put_sizes; /* two of each put: its arguments, and those that it shares */
     enum vk_rest rest;
     size_t n_puts, n_nulls, n_tails, n_entries, n_counters, n_feeds, n_chunks, n_holds;
     struct vk_names rows, names;
