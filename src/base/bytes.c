@@ -66,8 +66,8 @@ bool bytes_is_utf8(struct bytes b)
 {
     if (b.len >= 8) {
         struct bytes rest = skip(b, ascii_words(b));
-        if (rest.len <
-            8) /* fewer than a word: what is before them is looked at again */
+        /* Fewer than a word: with what is before them they are one. */
+        if (rest.len < 8)
             rest = skip(b, b.len - 8 + ascii_words(skip(b, b.len - 8)));
         b = rest;
     }

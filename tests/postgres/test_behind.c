@@ -100,6 +100,17 @@ static void take_some(struct harness *h, int picks, int *io_next)
     }
 }
 
+/* One that has been emptied long enough to have a front. */
+static bool open_emptied(struct harness *h, struct tap *t)
+{
+    int next = 0;
+
+    if (!open_filled(h, t))
+        return false;
+    take_some(h, 1 + PG_FRONT_GIVEN / BATCH, &next);
+    return true;
+}
+
 /* All of them in their order, across ranks that many share. */
 static void in_order(struct tap *t)
 {
@@ -119,11 +130,9 @@ static void far_comes_at_once(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct taken taken;
-    int next = 0;
 
-    if (!open_filled(&h, t))
+    if (!open_emptied(&h, t))
         return;
-    take_some(&h, 1 + PG_FRONT_GIVEN / BATCH, &next);
     for (int i = 0; i < TRIES; i++) {
         add(&h, "urgent", FIRST - NEAR - 1);
         CHECK_RC(&h, harness_run(&h, take, &taken), BELAY_OK);
@@ -137,11 +146,9 @@ static void near_comes_soon(struct tap *t)
 {
     CLEANUP(harness_close) struct harness h;
     struct taken taken;
-    int next = 0;
 
-    if (!open_filled(&h, t))
+    if (!open_emptied(&h, t))
         return;
-    take_some(&h, 1 + PG_FRONT_GIVEN / BATCH, &next);
     add(&h, "late", FIRST);
     (void)usleep(PG_FRONT_LOOK_US + 1000);
     CHECK_RC(&h, harness_run(&h, take, &taken), BELAY_OK);

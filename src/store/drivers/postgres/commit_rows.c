@@ -1,7 +1,8 @@
 /* Rows of a plan: locked in order, compared, written.
  *
  * Tables come in the order of their names and rows in the order of their keys, so that
- * plans which meet wait for each other in one direction.  A row that is alone in its
+ * plans which meet wait for each other in one direction; but for rows that are put where they
+ * lie (commit_placed.c), which come in the order of their places.  A row that is alone in its
  * table, and several that are all put, are compared and written by one statement; others are
  * locked first, then written by one statement for each set of columns. */
 #include <stdio.h>

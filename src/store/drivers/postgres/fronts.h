@@ -15,12 +15,14 @@
 
 #include "base/bytes.h"
 
-#define PG_FRONT_LOOK_US 50000 /* what comes in before a front is seen after so long */
-#define PG_FRONT_PAUSE_US \
-    1000000                 /* who has not picked for so long is not emptying it */
-#define PG_FRONT_GIVEN 1024 /* nor who was given fewer */
-#define PG_FRONT_MEMBER 64  /* bytes; of longer members there are no fronts */
-#define PG_FRONTS 64 /* indexes; two that share a place there push each other out */
+/* What comes in before a front is seen after so long.  Who has not picked for the length of a
+ * pause, or was given fewer, is not emptying the index. */
+#define PG_FRONT_LOOK_US 50000
+#define PG_FRONT_PAUSE_US 1000000
+#define PG_FRONT_GIVEN 1024
+/* Of longer members (bytes) there are no fronts; of so many indexes at most. */
+#define PG_FRONT_MEMBER 64
+#define PG_FRONTS 64
 
 struct pg_front {
     uint64_t index; /* pg_front_of */

@@ -4,18 +4,20 @@
 
 #include "store/drivers/postgres/impl.h"
 
+/* A pick of an index: when it was asked for, and behind which one it began. */
+struct pace {
+    uint64_t index;
+    int64_t asked_us;
+    bool behind;
+    struct pg_front from;
+};
+
 /* One statement, and the questions it answers. */
 struct asked {
     struct pg_call *call;
     size_t *reads; /* the questions, by the ordinal of the answer */
     size_t n;
-
-    /* Of a pick: whether fronts.h has to do with it, of which index; and behind which one it
-     * began. */
-    bool paced, behind;
-    uint64_t index;
-    int64_t asked_us;
-    struct pg_front from;
+    struct pace *pace; /* NULL: fronts.h has nothing to do with it */
 };
 
 struct asking {

@@ -30,7 +30,7 @@ void pg_behind_source(const struct pg_store *s, struct buf *out)
 void pg_arg_behind(struct asking *q, struct asked *one, const struct scan *scan)
 {
     struct pg_pipe *p = &q->pipe;
-    const struct pg_front *from = &one->from;
+    const struct pg_front *from = &one->pace->from;
     int64_t before = from->rank - scan->near;
     uint8_t next[PG_FRONT_MEMBER + 1]; /* of the members behind it none is less */
     struct value lo[PARTS], lo_member[PARTS], hi[PARTS], hi_member[PARTS];
@@ -56,14 +56,17 @@ void pg_arg_behind(struct asking *q, struct asked *one, const struct scan *scan)
  * shown what it has. */
 void pg_find_front(struct asking *q, struct asked *one, const struct scan *scan)
 {
-    one->paced = scan->near > 0 && scan->n_indexes == 1 && !scan->after &&
+    bool paced = scan->near > 0 && scan->n_indexes == 1 && !scan->after &&
                  !scan->descending && !q->at->picks;
-    if (!one->paced)
+    struct pace *p = paced ? arena_zalloc(q->pipe.arena, 1, sizeof(*p)) : NULL;
+
+    one->pace = p; /* without memory it begins at the beginning */
+    if (!p)
         return;
-    one->asked_us = pg_mono_us();
-    one->index = pg_front_of(q->ns, scan->indexes[0]);
-    one->behind = pg_front_find(&q->s->fronts, one->index, one->asked_us, &one->from) &&
-                  one->from.rank - scan->near > scan->min_rank;
+    p->asked_us = pg_mono_us();
+    p->index = pg_front_of(q->ns, scan->indexes[0]);
+    p->behind = pg_front_find(&q->s->fronts, p->index, p->asked_us, &p->from) &&
+                p->from.rank - scan->near > scan->min_rank;
 }
 
 void pg_pass_front(struct asking *q, const struct asked *one)
@@ -76,6 +79,7 @@ void pg_pass_front(struct asking *q, const struct asked *one)
         given.rank = hits->hit[hits->n - 1].rank;
         given.member = hits->hit[hits->n - 1].member;
     }
-    pg_front_passed(&q->s->fronts, one->index, one->behind ? &one->from : NULL, &given,
-                    one->asked_us);
+    const struct pace *p = one->pace;
+    pg_front_passed(&q->s->fronts, p->index, p->behind ? &p->from : NULL, &given,
+                    p->asked_us);
 }

@@ -171,7 +171,7 @@ bool pg_take_hits(struct asking *q, const struct asked *asked)
         ok = take_scan(q, asked->call->result, asked->reads[i], ordinal, &line);
         ordinal += (int64_t)q->reads[asked->reads[i]].rank.scan->n_indexes;
     }
-    if (ok && asked->paced)
+    if (ok && asked->pace)
         pg_pass_front(q, asked);
     return ok;
 }

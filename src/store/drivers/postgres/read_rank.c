@@ -191,14 +191,15 @@ static void ask_one(struct asking *q, struct asked *one)
         v[i] = value_text(scan->indexes[i]);
     if (read->rank.hold)
         pg_find_front(q, one, scan);
-    one->call = pg_add(p, rank_sql(q->s, scan, read->rank.hold, one->behind),
+    bool behind = one->pace && one->pace->behind;
+    one->call = pg_add(p, rank_sql(q->s, scan, read->rank.hold, behind),
                        8 + SCHEMA_KEY_MAX * (unsigned)scan->n_fetch);
     pg_arg_bytes(p, one->call, q->ns);
     if (scan->n_indexes == 1)
         pg_arg_bytes(p, one->call, scan->indexes[0]);
     else
         pg_arg_array(p, one->call, VALUE_TEXT, v, scan->n_indexes);
-    if (one->behind) {
+    if (behind) {
         pg_arg_behind(q, one, scan);
     } else {
         pg_arg_i64(p, one->call, scan->min_rank);
