@@ -95,10 +95,24 @@ void arena_release(struct belay_arena *a)
 
     while (b) {
         struct arena_block *next = b->next;
-        free(b);
+        if (b != a->room)
+            free(b);
         b = next;
     }
     arena_init(a);
+}
+
+void arena_init_in(struct belay_arena *a, void *room, size_t size)
+{
+    struct arena_block *b = room;
+
+    arena_init(a);
+    if (size < sizeof(*b))
+        return;
+    b->next = NULL;
+    b->cap = (size - sizeof(*b)) & ~(ALIGN - 1);
+    a->first = b;
+    a->room = room;
 }
 
 #else /* ARENA_OF_PIECES */
@@ -134,6 +148,13 @@ void arena_rewind(struct belay_arena *a, struct arena_mark mark)
 void arena_release(struct belay_arena *a)
 {
     arena_reset(a);
+}
+
+void arena_init_in(struct belay_arena *a, void *room, size_t size)
+{
+    (void)room;
+    (void)size;
+    arena_init(a);
 }
 
 #endif /* ARENA_OF_PIECES */

@@ -21,6 +21,7 @@ struct belay_arena {
     struct arena_block *first; /* oldest block (ASan: unused) */
     struct arena_block *last;  /* block in use (ASan: newest piece) */
     size_t used;               /* bytes used in `last` (ASan: unused) */
+    const void *room;          /* a block that is the caller's; NULL: there is none */
 };
 
 /* A moment in an arena's life. */
@@ -31,6 +32,11 @@ struct arena_mark {
 
 /* All zero is a valid empty arena; init is for storage that is not zero. */
 void arena_init(struct belay_arena *a);
+
+/* An arena whose first pieces lie in the caller's memory, such as the stack: what is done often
+ * and briefly does without malloc.  The room is aligned for any type, and in use until release
+ * (ASan: it is not used). */
+void arena_init_in(struct belay_arena *a, void *room, size_t size);
 
 /* `size` bytes aligned for any type, uninitialised; NULL when there is no memory.
  * A size of 0 gives a valid pointer to nothing. */

@@ -14,12 +14,12 @@
 /* Fills *err (reason, entity and numbers empty) and returns `code`, so that a failing
  * function ends with `return err_set(err, BELAY_X, "what: why")`.  A message that does
  * not fit is cut at a character boundary. */
-belay_rc err_set(struct belay_error *err, belay_rc code, const char *fmt, ...)
+belay_rc err_set(struct belay_error *err, belay_rc code, const char *fmt, ...) RARE
     PRINTF_LIKE(3, 4);
 
 /* The same with a reason. */
 belay_rc err_reason(struct belay_error *err, belay_rc code, const char *reason,
-                    const char *fmt, ...) PRINTF_LIKE(4, 5);
+                    const char *fmt, ...) RARE PRINTF_LIKE(4, 5);
 
 /* Add facts to an error that is already filled. */
 void err_numbers(struct belay_error *err, int64_t expected, int64_t actual);

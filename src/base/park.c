@@ -16,6 +16,9 @@
  */
 #define LONGEST_SLEEP_US ((int64_t)3600 * 1000000)
 
+/* A bell of one who is awake. */
+#define AWAKE (-1)
+
 static struct timespec timespec_of(int64_t us)
 {
     return (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
@@ -44,9 +47,12 @@ void parker_ring(struct parker *p)
 {
     uint64_t one = 1;
 
-    /* With parker_poll: either this sees the bell, or that sees the bits. */
+    /* With parker_poll and parker_rest: either this sees the bell, or those who sleep behind them
+     * see the bits. */
     atomic_fetch_or_explicit(&p->woken, PARKER_WOKEN, memory_order_seq_cst);
     int bell = atomic_load_explicit(&p->bell, memory_order_seq_cst);
+    if (bell == AWAKE)
+        return; /* it looks at the bits before it sleeps again */
     if (bell == 0)
         parker_stir(p);
     else if (write(bell - 1, &one, sizeof(one)) < 0)
@@ -134,10 +140,16 @@ bool parker_poll(struct parker *p, int fd, int bell, int64_t us)
     int n = 0;
     if (atomic_load_explicit(&p->woken, memory_order_seq_cst) == 0)
         n = ppoll(on, 2, &timeout, NULL);
-    atomic_store_explicit(&p->bell, 0, memory_order_seq_cst);
+    bool came = n > 0 && on[0].revents;
+    atomic_store_explicit(&p->bell, came ? AWAKE : 0, memory_order_seq_cst);
     if (n > 0 && on[1].revents && read(bell, &rung, sizeof(rung)) < 0)
         on[1].revents = 0;
-    return n > 0 && on[0].revents;
+    return came;
+}
+
+void parker_rest(struct parker *p)
+{
+    atomic_store_explicit(&p->bell, 0, memory_order_seq_cst);
 }
 
 void cancel_attach(struct belay_cancel *c, struct cancel_link *link,

@@ -18,7 +18,8 @@
 
 struct parker {
     _Atomic uint32_t woken;
-    _Atomic int bell; /* of parker_poll, plus one; 0: it is not in it */
+    _Atomic int
+        bell; /* of parker_poll, plus one; 0: it is not in it; -1: it is awake */
 };
 
 /* Wakes the thread in parker_wait, or the next one to enter it. */
@@ -61,8 +62,11 @@ struct park_word {
 void parker_nap(struct parker *p, const struct park_word *words, size_t n, int64_t us);
 
 /* Sleeps once, at most so long: until something can be read from fd (true), parker_ring, or a write
- * to `bell`, an eventfd that this empties and that nobody else sleeps on; may return early. */
+ * to `bell`, an eventfd that this empties and that nobody else sleeps on; may return early.  From
+ * true on parker_ring takes it to be awake, until parker_rest: one who reads its own wake-up does
+ * not ask the kernel to wake it. */
 MUST_USE bool parker_poll(struct parker *p, int fd, int bell, int64_t us);
+void parker_rest(struct parker *p);
 
 /* Whether this kernel can (Linux 5.16); else parker_nap must not be used with words. */
 MUST_USE bool park_words_work(void);

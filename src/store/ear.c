@@ -192,5 +192,7 @@ void ear_wait(struct ear *e, struct parker *p, int64_t us)
         return;
     }
     bool came = parker_poll(p, fd, e->knock, us);
-    give(e, came && !e->hear(e->arg));
+    bool broken = came && !e->hear(e->arg);
+    parker_rest(p);
+    give(e, broken);
 }

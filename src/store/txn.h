@@ -48,7 +48,7 @@ MUST_USE belay_rc txn_run(struct space *sp, txn_body *body, void *arg,
 /* Ends a body with an error: `return txn_fail(t, BELAY_NOT_FOUND, "", "...")`.
  * Facts are added with err_numbers / err_entity on txn_error(t). */
 belay_rc txn_fail(struct txn *t, belay_rc code, const char *reason, const char *fmt,
-                  ...) PRINTF_LIKE(4, 5);
+                  ...) RARE PRINTF_LIKE(4, 5);
 struct belay_error *txn_error(struct txn *t);
 
 struct belay_arena *txn_arena(struct txn *t);

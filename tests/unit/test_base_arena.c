@@ -293,6 +293,38 @@ static void test_growing_pieces(struct tap *t)
 
 #endif
 
+/* The caller's room is used first, never freed, and again after a reset. */
+static void test_room(struct tap *t)
+{
+    alignas(max_align_t) uint8_t room[512], small[8];
+    struct belay_arena a;
+
+    arena_init_in(&a, room, sizeof(room));
+    uint8_t *first = arena_alloc(&a, 100);
+    TAP_OK(t, first && is_aligned(first));
+#ifndef UNDER_ASAN
+    TAP_OK(t, first >= room && first + 100 <= room + sizeof(room));
+#endif
+    for (size_t size = 1; size < 2000; size *= 2) {
+        uint8_t *piece = arena_alloc(&a, size);
+        if (!TAP_OK(t, piece && is_aligned(piece)))
+            break;
+        memset(piece, 0xa5, size);
+    }
+    arena_reset(&a);
+    uint8_t *again = arena_alloc(&a, 100);
+    TAP_OK(t, again);
+#ifndef UNDER_ASAN
+    TAP_OK(t, again == first);
+#endif
+    arena_release(&a);
+    TAP_OK(t, !a.first && !a.last && !a.room); /* the room is the caller's again */
+
+    arena_init_in(&a, small, sizeof(small)); /* too small for anything */
+    TAP_OK(t, arena_alloc(&a, 10));
+    arena_release(&a);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -305,6 +337,7 @@ int main(int argc, char **argv)
         { "a copy has a NUL behind it", test_copy },
         { "marks nest, and one of an empty arena holds", test_marks_nest },
         { "what is below a mark survives the rewind", test_random_marks },
+        { "the first pieces may lie in the caller's memory", test_room },
 #ifdef UNDER_ASAN
         { "an overrun or a use after rewind is caught", test_sanitizer },
 #else

@@ -1,3 +1,6 @@
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include "base/clock.h"
 #include "base/park.h"
 #include "fakes.h"
@@ -120,6 +123,28 @@ static void detaching_leaves_the_others_attached(struct tap *t)
     belay_cancel_free(NULL);
 }
 
+/* Who has found something to read looks at its bits before it sleeps again. */
+static void one_who_is_awake_is_not_woken(struct tap *t)
+{
+    int fd = eventfd(1, EFD_NONBLOCK), bell = eventfd(0, EFD_NONBLOCK);
+    struct belay_clock clock = clock_system();
+    struct parker p = { 0 };
+    uint64_t rung;
+
+    TAP_OK(t, parker_poll(&p, fd, bell, 1000000));
+    parker_ring(&p);
+    TAP_OK(t, read(bell, &rung, sizeof(rung)) < 0); /* the kernel was not asked */
+    parker_rest(&p);
+    TAP_OK(t, parker_wait(&p, &clock, DEADLINE_NONE)); /* and nothing is lost */
+
+    TAP_OK(t, read(fd, &rung, sizeof(rung)) == (ssize_t)sizeof(rung));
+    parker_ring(&p);
+    TAP_OK(t, !parker_poll(&p, fd, bell, DEADLINE_NONE)); /* it does not even sleep */
+    TAP_OK(t, parker_take(&p));
+    (void)close(fd);
+    (void)close(bell);
+}
+
 static const struct tap_case cases[] = {
     { "a wake before the wait is kept", a_wake_before_the_wait_is_kept },
     { "a deadline ends the wait", a_deadline_ends_the_wait },
@@ -128,6 +153,7 @@ static const struct tap_case cases[] = {
     { "another thread wakes", another_thread_wakes },
     { "a cancel wakes everybody attached", a_cancel_wakes_everybody_attached },
     { "detaching leaves the others attached", detaching_leaves_the_others_attached },
+    { "one who is awake is not woken", one_who_is_awake_is_not_woken },
 };
 
 int main(int argc, char **argv)

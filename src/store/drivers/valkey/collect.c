@@ -200,14 +200,9 @@ static void ask_stream(struct vk_request *r, const struct vk_cell *c)
     struct vk_args id = { .arena = r->arena };
 
     vk_add_id(&id, c->at_major, c->at_minor);
-    r->no_memory |= id.no_memory;
     vk_command(r, 6, "XRANGE");
     vk_arg(r, c->key);
-    vk_arg_open(r, 1 + (id.n == 1 ? id.v[0].len : 0));
-    vk_arg_part(r, bytes_str("("));
-    if (id.n == 1)
-        vk_arg_part(r, id.v[0]);
-    vk_arg_close(r);
+    vk_arg_behind(r, "(", &id);
     vk_arg_str(r, "+");
     vk_arg_str(r, "COUNT");
     vk_arg_i64(r, PAGE_ENTRIES);

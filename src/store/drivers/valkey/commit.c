@@ -7,6 +7,10 @@
 #include "store/drivers/valkey/shapes.h"
 #include "store/refuse.h"
 
+#include <stdalign.h>
+
+#define ROOM 8192 /* for most plans of one thing */
+
 /* --- refusals: what is stored, and refuse.h says what that means (rule 3) --- */
 
 static const struct vk_reply no_reply = { .kind = VK_NIL };
@@ -274,9 +278,11 @@ static belay_rc run(struct vk_plan *p, struct vk_attempt *at,
 belay_rc vk_commit(struct driver *d, void *attempt, const struct plan *plan,
                    struct plan_result *result, struct belay_error *err)
 {
-    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    alignas(max_align_t) uint8_t room[ROOM];
+    CLEANUP(arena_release) struct belay_arena arena;
     struct vk_plan p = { .s = (struct vk_store *)d, .plan = plan, .arena = &arena };
 
+    arena_init_in(&arena, room, sizeof(room));
     if (plan->n_effects == 0)
         return confirm(&p, result, err);
     return run(&p, attempt, result, err);

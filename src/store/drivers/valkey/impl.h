@@ -27,7 +27,7 @@
 #include "store/drivers/valkey.h"
 #include "store/server_time.h"
 
-/* The version that the names of the functions carry: belay4_commit ... */
+/* The version that the names of the functions carry: belay5_commit ... */
 #define VK_WIRE 3
 
 /* --- request.c: commands and answers --- */
@@ -47,17 +47,15 @@ struct vk_request {
 };
 
 void vk_request_init(struct vk_request *r, struct belay_arena *a);
-/* About so much will come: room for it is made once. */
-void vk_request_expect(struct vk_request *r, size_t n_args, size_t len);
+/* About so many bytes will come: room for them is made once. */
+void vk_request_expect(struct vk_request *r, size_t len);
 void vk_command(struct vk_request *r, size_t n_args,
                 const char *name); /* name counts */
 void vk_arg(struct vk_request *r, struct bytes b);
 void vk_arg_str(struct vk_request *r, const char *text);
 void vk_arg_i64(struct vk_request *r, int64_t i);
-/* An argument put together from parts: first its length, then the parts. */
-void vk_arg_open(struct vk_request *r, size_t len);
-void vk_arg_part(struct vk_request *r, struct bytes b);
-void vk_arg_close(struct vk_request *r);
+/* An argument of so many bytes, which the caller puts there; NULL: no memory. */
+uint8_t *vk_arg_blank(struct vk_request *r, size_t len);
 
 enum vk_kind { VK_NIL, VK_INTEGER, VK_STRING, VK_STATUS, VK_ERROR, VK_ARRAY };
 
@@ -125,7 +123,7 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns); /* 0: not known yet
 
 /* --- library.c --- */
 
-/* library.lua, made at build time.  It begins with "#!lua name=belay4"; a line of its
+/* library.lua, made at build time.  It begins with "#!lua name=belay5"; a line of its
  * own, "-- revision N", has the number that grows with every change of the text: an older
  * program leaves a newer library alone. */
 extern const char vk_library_text[];

@@ -1,7 +1,7 @@
 /* The functions of library.lua on a server: looked for, loaded, loaded again. */
 #include "store/drivers/valkey/net.h"
 
-#define NAME "belay4"
+#define NAME "belay5"
 
 int64_t vk_library_revision(struct bytes text)
 {

@@ -1,8 +1,8 @@
-#!lua name=belay4
+#!lua name=belay5
 -- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay4_commit; belay4_commit_seen,
--- if scans find what it says), and parts of rank indexes (belay4_scan; belay4_pick, which also
+-- What the Valkey driver needs done at one moment: a plan (belay5_commit; belay5_commit_seen,
+-- if scans find what it says), and parts of rank indexes (belay5_scan; belay5_pick, which also
 -- holds what it finds).  plan_args.c, plan_scans.c and scan.c
 -- say what the arguments are; this file knows shapes and takes no decision.
 --
@@ -13,14 +13,25 @@
 -- While the library is loaded there is nothing but `redis.register_function`: what the
 -- functions use is looked up by the first call.
 local call, try, spread, to_number, number
-local find, sub, byte, gsub, format, gmatch, concat, type_of
+local find, sub, byte, gsub, format, gmatch, concat, type_of, unpacked
 
 local function look_up()
   call, try, spread, to_number, number =
     redis.call, redis.pcall, unpack, tonumber, struct.unpack
   find, sub, byte, gsub = string.find, string.sub, string.byte, string.gsub
   format, gmatch, concat = string.format, string.gmatch, table.concat
-  type_of = type
+  type_of, unpacked = type, cmsgpack.unpack
+end
+
+-- The arguments of a call: a few come as one, an array of texts (vk_fcall).
+local function taken_apart(args)
+  if not call then
+    look_up()
+  end
+  if args[2] then
+    return args
+  end
+  return unpacked(args[1])
 end
 
 local HALF = 10000000000
@@ -233,34 +244,24 @@ end
 
 -- --- commit: what is written; nothing here can be refused ---
 
--- Rows, from args[i] on.  The head ends with two bytes for each: how many arguments it has
--- (version, field, value ...), and how many more that the rows behind it share with it, or that
--- it shares those of the row before.
-local function put_rows(args, i, n)
-  local head = args[1]
-  local at, row, size = #head - 2 * n, nil, 0
-  for g = 1, n do
-    local own, common = byte(head, at + 1, at + 2)
-    at = at + 2
-    local last = i + own - 1
-    if common == 0 then
-      call('HSET', args[1 + g], 'ver', spread(args, i, last))
-    else
-      if common ~= AS_BEFORE then
-        row, size = { 'HSET', '', 'ver', spread(args, i, last + common) }, 3 + own + common
-        last = last + common
-      end
-      row[2] = args[1 + g]
-      for k = 0, own - 1 do
-        row[4 + k] = args[i + k]
-      end
-      call(spread(row, 1, size))
-    end
+local function unlink_rows(args, at, n)
+  for first = at, at + n - 1, 1000 do
+    local last = first + 999 < at + n and first + 999 or at + n - 1
+    call('UNLINK', spread(args, first, last))
+  end
+end
+
+-- Columns of n rows that become NULL.
+local function clear_fields(args, i, n)
+  for _ = 1, n do
+    local last = i + 1 + args[i + 1]
+    call('HDEL', args[i], spread(args, i + 2, last))
     i = last + 1
   end
 end
 
-local function write_singles(args, i, n_remove, n_move)
+-- Members that leave an index or move within it, one by one, then in groups.
+local function write_ranks(args, i, n_remove, n_move, n_group)
   for k = i, i + 3 * n_remove - 1, 3 do
     call('ZREM', args[k], args[k + 2])
   end
@@ -268,18 +269,18 @@ local function write_singles(args, i, n_remove, n_move)
   for k = i, i + 4 * n_move - 1, 4 do
     call('ZADD', args[k], args[k + 2], args[k + 3])
   end
-end
-
-local function write_group(args, i)
-  local n_add, n_move, n_remove = number('>HHH', args[i + 1])
-  local first = i + 3 + 2 * (n_add + n_move)
-  if n_remove > 0 then
-    call('ZREM', args[i], spread(args, first, first + n_remove - 1))
+  i = i + 4 * n_move
+  for _ = 1, n_group do
+    local n_add, n_moves, n_removes = number('>HHH', args[i + 1])
+    local first = i + 3 + 2 * (n_add + n_moves)
+    if n_removes > 0 then
+      call('ZREM', args[i], spread(args, first, first + n_removes - 1))
+    end
+    if first > i + 3 then
+      call('ZADD', args[i], spread(args, i + 3, first - 1))
+    end
+    i = first + n_removes
   end
-  if first > i + 3 then
-    call('ZADD', args[i], spread(args, i + 3, first - 1))
-  end
-  return first + n_remove
 end
 
 local function trim_stream(key, upto)
@@ -400,28 +401,17 @@ local function check_rest(base, args, i)
   return n, results, entries_at
 end
 
--- Whether rows that nobody has yet are there: one question for many.
-local function are_there(args, n)
-  for first = 2, n + 1, 1000 do
-    local last = first + 999 < n + 1 and first + 999 or n + 1
-    if call('EXISTS', spread(args, first, last)) > 0 then
-      return true
+-- Which of n_new rows, whose keys begin at args[2], is there.
+local function first_there(args, n_new)
+  for g = 1, n_new do
+    if call('HGET', args[1 + g], 'ver') then
+      return g
     end
   end
-  return false
 end
 
--- The first guard that does not hold; nil: all of them do.  Keys begin at args[2]: those of
--- n_new rows that must not be there, then n_old with the versions behind them, of which `n`
--- from `first` on are looked at.
-local function find_failed(args, n_new, first, n, n_old)
-  if n_new > 0 and are_there(args, n_new) then
-    for g = 1, n_new do
-      if call('HGET', args[1 + g], 'ver') then
-        return g
-      end
-    end
-  end
+-- The first of n guards, whose keys begin at args[first], that does not hold; nil: all do.
+local function find_failed(args, first, n, n_old)
   for i = first, first + n - 1 do
     if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_old] then
       return i - 1
@@ -430,50 +420,32 @@ local function find_failed(args, n_new, first, n, n_old)
   return nil
 end
 
--- --- commit: what is checked by writing it, and taken back when something is in the way ---
+-- --- commit: what was checked by writing it is taken back, something being in the way ---
 
--- Rows that get the next version and nothing else.
+-- Rows that got the next version and nothing else.
 local function lower(args, first, last)
   for i = first, last do
     call('HINCRBY', args[i], 'ver', '-1')
   end
 end
 
--- Returns nil; or the guard that does not hold, or an error.
-local function raise(args, first, n, n_old)
-  for i = first, first + n - 1 do
-    local got = try('HINCRBY', args[i], 'ver', '1')
-    if got ~= args[i + n_old] + 1 then
-      lower(args, first, i - 1)
-      if got == 1 then
-        call('HDEL', args[i], 'ver') -- it had none
-      elseif type_of(got) == 'number' then
-        lower(args, i, i)
-      end
-      return type_of(got) == 'table' and got or i - 1
-    end
+-- Of those from args[first] on the one at args[i] was not as expected.  Returns the guard that
+-- does not hold, or an error.
+local function lower_from(args, first, i, got)
+  lower(args, first, i - 1)
+  if got == 1 then
+    call('HDEL', args[i], 'ver') -- it had none
+  elseif type_of(got) == 'number' then
+    lower(args, i, i)
   end
-  return nil
+  return type_of(got) == 'table' and got or i - 1
 end
 
-local function drop(args, i, n)
-  for k = i, i + 3 * n - 1, 3 do
+-- Single members that have entered an index: key, rank, member.
+local function drop(args, i, last)
+  for k = i, last, 3 do
     call('ZREM', args[k], args[k + 2])
   end
-end
-
--- Single members that enter an index: key, rank, member.  Returns nil; or 0 where one is
--- there, or an error.
-local function enter(args, i, n)
-  for k = 0, n - 1 do
-    local at = i + 3 * k
-    local got = try('ZADD', args[at], 'NX', args[at + 1], args[at + 2])
-    if got ~= 1 then
-      drop(args, i, k)
-      return got
-    end
-  end
-  return nil
 end
 
 -- The one entry of a plan that has nothing else beside rows and ranks: key, number of the
@@ -482,46 +454,84 @@ local function append_alone(args, i)
   return type_of(try('XADD', args[i], args[i + 2], 'd', args[i + 3])) == 'string'
 end
 
+-- --- commit ---
+
+-- The numbers of a plan's head.
+local function numbers_of(head)
+  if byte(head) == WIDE then
+    return number('>I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', head, 2)
+  end
+  return byte(head, 1, HEAD)
+end
+
 -- 0: done.  { 'done', ... }: likewise, with the values of counters, then the positions in
 -- feeds.  g > 0: guard g does not hold.  { 'shapes' or 'counters', ... }: refused, and what
 -- is stored.
-local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at,
-                   adds_at, n_add, n_remove, n_move, n_group, rest)
+--
+-- What every plan has is done here, in one piece, the rest by others: on a server that has slept
+-- each function that is called costs as much as a command.
+local function run(base, args)
+  local call, spread, head = call, spread, args[1]
+  local _, _, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
+    n_add, n_remove, n_move, n_group, rest = numbers_of(head)
   local n_look = n_put - n_new + n_delete + n_guard
   local n_old, raises_at = n_look + n_raise, 2 + n_new + n_look
-  local failed = find_failed(args, n_new, 2 + n_new, n_look, n_old)
-  if failed then
-    return failed
-  end
   local removes_at = adds_at + 3 * n_add
-  local groups_at = removes_at + 3 * n_remove + 4 * n_move
-  local i, good = groups_at, check_singles(args, removes_at, n_remove, n_move)
-  for _ = 1, good and n_group or 0 do
-    i, good = check_group(args, i)
+
+  -- Keys begin at args[2]: of rows that must not be there, one question for many; then of those
+  -- that are looked at, then raised, with the versions behind them.
+  for first = 2, n_new + 1, 1000 do
+    local last = first + 999 < n_new + 1 and first + 999 or n_new + 1
+    if call('EXISTS', spread(args, first, last)) > 0 then
+      return first_there(args, n_new)
+    end
+  end
+  for i = 2 + n_new, raises_at - 1 do
+    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_old] then
+      return i - 1
+    end
+  end
+  local i, n, results, entries_at = removes_at, nil, nil, nil
+  local has_more = n_remove + n_move + n_group + rest > 0
+  if has_more then
+    local good = check_singles(args, i, n_remove, n_move)
+    i = i + 3 * n_remove + 4 * n_move
+    for _ = 1, good and n_group or 0 do
+      i, good = check_group(args, i)
+      if not good then
+        break
+      end
+    end
+    if good and rest == APPEND then
+      good = may_follow(args[i], args[i + 1])
+    elseif good and rest == ALL then
+      n, results, entries_at = check_rest(base, args, i)
+      good = n ~= nil
+    end
     if not good then
+      return find_failed(args, raises_at, n_raise, n_old)
+        or results and not is_double(args, adds_at, n_add) and results
+        or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
+    end
+  end
+
+  for k = raises_at, raises_at + n_raise - 1 do
+    local got = try('HINCRBY', args[k], 'ver', '1')
+    if got ~= args[k + n_old] + 1 then
+      return lower_from(args, raises_at, k, got)
+    end
+  end
+  local failed
+  for k = adds_at, removes_at - 1, 3 do
+    local got = try('ZADD', args[k], 'NX', args[k + 1], args[k + 2])
+    if got ~= 1 then
+      drop(args, adds_at, k - 1)
+      failed = got -- 0: it is there; or an error
       break
     end
   end
-  local n, results, entries_at
-  if good and rest == APPEND then
-    good = may_follow(args[i], args[i + 1])
-  elseif good and rest == ALL then
-    n, results, entries_at = check_rest(base, args, i)
-    good = n ~= nil
-  end
-  if not good then
-    return find_failed(args, 0, raises_at, n_raise, n_old)
-      or results and not is_double(args, adds_at, n_add) and results
-      or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
-  end
-
-  failed = raise(args, raises_at, n_raise, n_old)
-  if failed then
-    return failed
-  end
-  failed = enter(args, adds_at, n_add)
   if not failed and rest == APPEND and not append_alone(args, i) then
-    drop(args, adds_at, n_add)
+    drop(args, adds_at, removes_at - 1)
     failed = 0
   end
   if failed then
@@ -530,23 +540,38 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
       or evidence(args, adds_at, n_add, n_remove, n_move, n_group, rest)
   end
 
-  put_rows(args, 2 + n_new + 2 * n_old, n_put)
-  local deletes_at = 2 + n_put
-  for first = deletes_at, deletes_at + n_delete - 1, 1000 do
-    local last = first + 999
-    last = last < deletes_at + n_delete and last or deletes_at + n_delete - 1
-    call('UNLINK', spread(args, first, last))
-  end
-  i = nulls_at
-  for _ = 1, n_null do
-    local last = i + 1 + args[i + 1]
-    call('HDEL', args[i], spread(args, i + 2, last))
+  -- Rows.  The head ends with two bytes for each: how many arguments it has (version, field,
+  -- value ...), and how many more that the rows behind it share with it, or that it shares
+  -- those of the row before.
+  i = 2 + n_new + 2 * n_old
+  local at, row, size = #head - 2 * n_put, nil, 0
+  for g = 1, n_put do
+    local own, common = byte(head, at + 1, at + 2)
+    local last = i + own - 1
+    at = at + 2
+    if common == 0 then
+      call('HSET', args[1 + g], 'ver', spread(args, i, last))
+    else
+      if common ~= AS_BEFORE then
+        row, size = { 'HSET', '', 'ver', spread(args, i, last + common) }, 3 + own + common
+        last = last + common
+      end
+      row[2] = args[1 + g]
+      for k = 0, own - 1 do
+        row[4 + k] = args[i + k]
+      end
+      call(spread(row, 1, size))
+    end
     i = last + 1
   end
-  write_singles(args, removes_at, n_remove, n_move)
-  i = groups_at
-  for _ = 1, n_group do
-    i = write_group(args, i)
+  if n_delete > 0 then
+    unlink_rows(args, 2 + n_put, n_delete)
+  end
+  if n_null > 0 then
+    clear_fields(args, nulls_at, n_null)
+  end
+  if has_more then
+    write_ranks(args, removes_at, n_remove, n_move, n_group)
   end
   if n then
     write_rest(base, args, entries_at, n, results)
@@ -557,22 +582,12 @@ local function run(base, args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
   return 0
 end
 
--- The numbers of a plan's head.
-local function numbers_of(head)
-  if byte(head) == WIDE then
-    return number('>I4I4I4I4I4I4I4I4I4I4I4I4I4I4I4', head, 2)
+local function commit(base, args)
+  local answer = run(base, args)
+  local wakes, n_hold = byte(args[1], 1, 2)
+  if wakes == WIDE then
+    wakes, n_hold = number('>I4I4', args[1], 2)
   end
-  return byte(head, 1, HEAD)
-end
-
-local function commit(keys, args)
-  if not call then
-    look_up()
-  end
-  local wakes, n_hold, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
-    n_add, n_remove, n_move, n_group, rest = numbers_of(args[1])
-  local answer = run(keys[1], args, n_new, n_put, n_delete, n_guard, n_raise, n_null,
-    nulls_at, adds_at, n_add, n_remove, n_move, n_group, rest)
   local last = #args
   if wakes == 1 then
     last = last - 2
@@ -903,10 +918,8 @@ local function scan(here, args, at)
 end
 
 -- Scans, one behind the other: the hits of each.
-local function scan_all(keys, args)
-  if not call then
-    look_up()
-  end
+local function scan_all(keys, packed)
+  local args = taken_apart(packed)
   local here, out, at, n = { base = keys[1] }, {}, 1, 0
   while args[at] do
     n = n + 1
@@ -1003,16 +1016,13 @@ local function scan_stands(base, args, at)
 end
 
 -- -s: scan s finds something else than it is to find; or as commit.
-local function commit_seen(keys, args)
-  if not call then
-    look_up()
-  end
+local function commit_seen(base, args)
   local last = #args
   local first = last - args[last]
   local at, good, s = first, true, 0
   while at < last do
     s = s + 1
-    good, at = scan_stands(keys[1], args, at)
+    good, at = scan_stands(base, args, at)
     if not good then
       return -s
     end
@@ -1020,14 +1030,18 @@ local function commit_seen(keys, args)
   for i = last, first, -1 do
     args[i] = nil
   end
-  return commit(keys, args)
+  return commit(base, args)
 end
 
-redis.register_function('belay4_commit', commit)
-redis.register_function('belay4_commit_seen', commit_seen)
+redis.register_function('belay5_commit', function(keys, packed)
+  return commit(keys[1], taken_apart(packed))
+end)
+redis.register_function('belay5_commit_seen', function(keys, packed)
+  return commit_seen(keys[1], taken_apart(packed))
+end)
 redis.register_function {
-  function_name = 'belay4_scan',
+  function_name = 'belay5_scan',
   callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay4_pick', scan_all)
+redis.register_function('belay5_pick', scan_all)

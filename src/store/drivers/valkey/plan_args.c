@@ -1,4 +1,4 @@
-/* A plan as the arguments of belay4_commit.
+/* A plan as the arguments of belay5_commit.
  *
  *   head       fifteen numbers: is there a wake-up; holds; puts of rows that must not be
  *              there; puts; deletes; other guards; raises; rows with columns that become
@@ -355,7 +355,7 @@ void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_requ
     add_head(p);
     vk_plan_scans(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay4_commit_seen" : "belay4_commit",
+    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay5_commit_seen" : "belay5_commit",
              p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

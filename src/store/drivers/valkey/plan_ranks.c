@@ -1,4 +1,4 @@
-/* The rank effects of a plan, as arguments of belay4_commit: by index, those that are alone
+/* The rank effects of a plan, as arguments of belay5_commit: by index, those that are alone
  * in theirs first.
  *
  *   adds      each: key, rank, member

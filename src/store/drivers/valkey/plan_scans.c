@@ -1,5 +1,5 @@
-/* What the scans of a plan must find, as arguments of belay4_commit_seen: those of
- * belay4_commit, then for each scan
+/* What the scans of a plan must find, as arguments of belay5_commit_seen: those of
+ * belay5_commit, then for each scan
  *
  *   head     u32 indexes, u32 limit, u8 nobody else may hold anything, u32 members
  *   min, max

@@ -24,15 +24,9 @@ static void ask_stream(struct asking *q, struct bytes key, const char *how,
     struct vk_args id = { .arena = q->r.arena };
 
     vk_add_id(&id, (uint64_t)major, (uint64_t)minor);
-    q->r.no_memory |= id.no_memory;
     vk_command(&q->r, 6, "XRANGE");
     vk_arg(&q->r, key);
-    if (id.n == 1) {
-        vk_arg_open(&q->r, strlen(how) + id.v[0].len);
-        vk_arg_part(&q->r, bytes_str(how));
-        vk_arg_part(&q->r, id.v[0]);
-        vk_arg_close(&q->r);
-    }
+    vk_arg_behind(&q->r, how, &id);
     vk_arg_str(&q->r, "+");
     vk_arg_str(&q->r, "COUNT");
     vk_arg_i64(&q->r, (int64_t)limit);

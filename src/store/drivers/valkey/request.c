@@ -5,7 +5,6 @@
 #include "store/drivers/valkey/net.h"
 
 #define REQUEST_FIRST ((size_t)512)
-#define ARG_HEAD_LEN ((size_t)8) /* "$", a number and two ends of lines, of most */
 #define READER_KEEPS ((size_t)256 << 10) /* of its buffer between answers */
 #define LINE_MAX_LEN ((size_t)64 << 10)  /* of an answer that is one line */
 #define HEAD_MAX_LEN ((size_t)32)        /* "$" and a number */
@@ -61,9 +60,9 @@ static uint8_t *put_head(uint8_t *at, char mark, size_t number)
     return at;
 }
 
-void vk_request_expect(struct vk_request *r, size_t n_args, size_t len)
+void vk_request_expect(struct vk_request *r, size_t len)
 {
-    (void)room(r, n_args * ARG_HEAD_LEN + len);
+    (void)room(r, len);
 }
 
 void vk_command(struct vk_request *r, size_t n_args, const char *name)
@@ -77,19 +76,25 @@ void vk_command(struct vk_request *r, size_t n_args, const char *name)
     vk_arg_str(r, name);
 }
 
-void vk_arg(struct vk_request *r, struct bytes b)
+uint8_t *vk_arg_blank(struct vk_request *r, size_t len)
 {
-    uint8_t *begin = room(r, HEAD_MAX_LEN + b.len + 2);
+    uint8_t *begin = room(r, HEAD_MAX_LEN + len + 2);
 
     if (!begin)
-        return;
-    uint8_t *at = put_head(begin, '$', b.len);
-    if (b.len > 0)
+        return NULL;
+    uint8_t *at = put_head(begin, '$', len), *end = at + len;
+    *end++ = '\r';
+    *end++ = '\n';
+    r->len += (size_t)(end - begin);
+    return at;
+}
+
+void vk_arg(struct vk_request *r, struct bytes b)
+{
+    uint8_t *at = vk_arg_blank(r, b.len);
+
+    if (at && b.len > 0)
         memcpy(at, b.ptr, b.len);
-    at += b.len;
-    *at++ = '\r';
-    *at++ = '\n';
-    r->len += (size_t)(at - begin);
 }
 
 void vk_arg_str(struct vk_request *r, const char *text)
@@ -102,29 +107,6 @@ void vk_arg_i64(struct vk_request *r, int64_t i)
     char text[I64_TEXT_MAX];
 
     vk_arg(r, bytes_of(text, bytes_put_i64(text, i)));
-}
-
-void vk_arg_open(struct vk_request *r, size_t len)
-{
-    uint8_t *at = room(r, HEAD_MAX_LEN + len + 2);
-
-    if (at)
-        r->len += (size_t)(put_head(at, '$', len) - at);
-}
-
-void vk_arg_part(struct vk_request *r, struct bytes b)
-{
-    uint8_t *at = room(r, b.len);
-
-    if (!at || b.len == 0)
-        return;
-    memcpy(at, b.ptr, b.len);
-    r->len += b.len;
-}
-
-void vk_arg_close(struct vk_request *r)
-{
-    vk_arg_part(r, bytes_of("\r\n", 2));
 }
 
 /* --- answers --- */

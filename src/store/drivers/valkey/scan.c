@@ -133,7 +133,7 @@ void vk_ask_scans(struct vk_layout *keys, struct vk_request *r,
         holds |= reads[i].rank.hold;
         add_all(keys, &args, &reads[i], at);
     }
-    vk_fcall(r, holds ? "FCALL" : "FCALL_RO", holds ? "belay4_pick" : "belay4_scan",
+    vk_fcall(r, holds ? "FCALL" : "FCALL_RO", holds ? "belay5_pick" : "belay5_scan",
              keys->base, lists, COUNT_OF(lists));
 }
 

@@ -28,7 +28,13 @@ void vk_add_str(struct vk_args *l, const char *text);
 void vk_add_i64(struct vk_args *l, int64_t i);
 void vk_add_id(struct vk_args *l, uint64_t major, uint64_t minor); /* <major>-<minor> */
 
-/* A FCALL with the namespace's own key and the lists, one behind the other. */
+/* An argument: how, and the one of the list. */
+void vk_arg_behind(struct vk_request *r, const char *how, const struct vk_args *one);
+
+/* A FCALL with the namespace's own key and the lists, one behind the other.  A few texts go as
+ * one argument, a MessagePack array: as arguments of their own each would be taken apart,
+ * allocated and copied by the server before the function sees it.  A long array costs the
+ * function more than that. */
 void vk_fcall(struct vk_request *r, const char *command, const char *function,
               struct bytes base, struct vk_args *const *lists, size_t n);
 

@@ -61,26 +61,101 @@ void vk_add_id(struct vk_args *l, uint64_t major, uint64_t minor)
     add_copy(l, text, (size_t)len);
 }
 
+void vk_arg_behind(struct vk_request *r, const char *how, const struct vk_args *one)
+{
+    r->no_memory |= one->no_memory;
+    if (r->no_memory)
+        return;
+    struct bytes b = one->v[0];
+    uint8_t *at = vk_arg_blank(r, strlen(how) + b.len);
+    if (at)
+        memcpy(mempcpy(at, how, strlen(how)), b.ptr, b.len);
+}
+
+/* MessagePack; short texts have their length in the first byte. */
+enum { FIXSTR = 0xa0, STR8 = 0xd9, STR16 = 0xda, STR32 = 0xdb, ARRAY16 = 0xdc };
+#define FIXSTR_MAX ((size_t)31)
+#define ARRAY_HEAD_LEN ((size_t)3)
+#define PACKED_MAX ((size_t)128) /* texts */
+
+/* About what a call has beside its arguments, and an argument beside its text. */
+#define FCALL_LEN ((size_t)192)
+#define HEAD_LEN ((size_t)8)
+
+static size_t packed_len(size_t len)
+{
+    return len + (len <= FIXSTR_MAX   ? 1
+                  : len <= UINT8_MAX  ? 2
+                  : len <= UINT16_MAX ? 3
+                                      : 5);
+}
+
+static uint8_t *pack_head(uint8_t *at, size_t len)
+{
+    if (len <= FIXSTR_MAX) {
+        *at++ = (uint8_t)(FIXSTR | len);
+        return at;
+    }
+    *at++ = len <= UINT8_MAX ? STR8 : len <= UINT16_MAX ? STR16 : STR32;
+    if (len > UINT16_MAX)
+        return vk_put_u32(at, len);
+    if (len > UINT8_MAX)
+        return vk_put_u16(at, len);
+    *at++ = (uint8_t)len;
+    return at;
+}
+
+static uint8_t *pack(uint8_t *at, const struct vk_args *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        at = pack_head(at, l->v[i].len);
+        if (l->v[i].len > 0)
+            at = mempcpy(at, l->v[i].ptr, l->v[i].len);
+    }
+    return at;
+}
+
+/* All of them in one argument. */
+static void arg_packed(struct vk_request *r, struct vk_args *const *lists, size_t n,
+                       size_t n_texts, size_t len)
+{
+    uint8_t *at = vk_arg_blank(r, ARRAY_HEAD_LEN + len);
+
+    if (!at)
+        return;
+    *at++ = ARRAY16;
+    at = vk_put_u16(at, n_texts);
+    for (size_t i = 0; i < n; i++)
+        at = pack(at, lists[i]);
+}
+
+static void arg_each(struct vk_request *r, const struct vk_args *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        vk_arg(r, l->v[i]);
+}
+
 void vk_fcall(struct vk_request *r, const char *command, const char *function,
               struct bytes base, struct vk_args *const *lists, size_t n)
 {
-    size_t n_args = 4, len = strlen(command) + strlen(function) + base.len;
+    size_t n_texts = 0, len = 0;
 
     for (size_t i = 0; i < n; i++) {
-        n_args += lists[i]->n;
+        n_texts += lists[i]->n;
         r->no_memory |= lists[i]->no_memory;
         for (size_t k = 0; k < lists[i]->n; k++)
-            len += lists[i]->v[k].len;
+            len += packed_len(lists[i]->v[k].len);
     }
-    vk_request_expect(r, n_args + 2, len);
-    vk_command(r, n_args, command);
+    bool packs = n_texts <= PACKED_MAX;
+    vk_request_expect(r, FCALL_LEN + base.len + len + (packs ? 0 : n_texts * HEAD_LEN));
+    vk_command(r, packs ? 5 : 4 + n_texts, command);
     vk_arg_str(r, function);
     vk_arg_str(r, "1");
     vk_arg(r, base);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < lists[i]->n; k++)
-            vk_arg(r, lists[i]->v[k]);
-    }
+    if (packs)
+        arg_packed(r, lists, n, n_texts, len);
+    for (size_t i = 0; i < n && !packs; i++)
+        arg_each(r, lists[i]);
 }
 
 uint8_t *vk_put_u32(uint8_t *at, size_t n)
