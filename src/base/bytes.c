@@ -161,7 +161,6 @@ size_t bytes_put_i64(char out[I64_TEXT_MAX], int64_t n)
     return sizeof(text) - at - 1;
 }
 
-/* Room for `more` bytes behind len, or the sticky failure. */
 /* The first `len` bytes in a larger place, or NULL. */
 static uint8_t *larger(const struct buf *b, size_t cap)
 {
@@ -173,6 +172,7 @@ static uint8_t *larger(const struct buf *b, size_t cap)
     return ptr;
 }
 
+/* Room for `more` bytes behind len, or the sticky failure. */
 static bool reserve(struct buf *b, size_t more)
 {
     if (b->failed)
@@ -194,6 +194,11 @@ static bool reserve(struct buf *b, size_t more)
     b->ptr = ptr;
     b->cap = cap;
     return true;
+}
+
+void buf_expect(struct buf *b, size_t more)
+{
+    (void)reserve(b, more);
 }
 
 void buf_append(struct buf *b, struct bytes more)

@@ -79,6 +79,8 @@ static inline struct buf buf_in(struct belay_arena *arena)
     return (struct buf){ .arena = arena };
 }
 
+/* Room for so many bytes behind what is there, at once. */
+void buf_expect(struct buf *b, size_t more);
 void buf_append(struct buf *b, struct bytes more);
 void buf_append_str(struct buf *b, const char *text);
 void buf_append_char(struct buf *b, char c);

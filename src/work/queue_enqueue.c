@@ -59,7 +59,9 @@ static belay_rc too_large(size_t len, struct belay_error *err)
     return rc;
 }
 
-static belay_rc check_sizes(const struct belay_draft *d, struct belay_error *err)
+/* *out_len: of all of them. */
+static belay_rc check_sizes(const struct belay_draft *d, size_t *out_len,
+                            struct belay_error *err)
 {
     size_t len = 0;
 
@@ -70,16 +72,19 @@ static belay_rc check_sizes(const struct belay_draft *d, struct belay_error *err
         if (len > BATCH_BYTES_MAX)
             return too_large(len, err);
     }
+    *out_len = len;
     return BELAY_OK;
 }
 
 static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
                            struct bytes *out, struct belay_error *err)
 {
-    CLEANUP(buf_release) struct buf items = { 0 };
+    struct buf items = buf_in(a);
     struct belay_error why = { .code = 0 };
-    belay_rc rc = check_sizes(d, err);
+    size_t len = 0;
+    belay_rc rc = check_sizes(d, &len, err);
 
+    buf_expect(&items, len + d->n_payloads + 2); /* if they are canonical already */
     buf_append_char(&items, '[');
     for (size_t i = 0; i < d->n_payloads && rc == BELAY_OK; i++) {
         if (i > 0)
@@ -92,10 +97,11 @@ static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
     }
     if (rc)
         return rc;
-    buf_append_char(&items, ']');
-    if (items.failed || !arena_copy(a, buf_view(&items), out))
+    buf_append_str(&items, "]");
+    if (items.failed)
         return err_no_memory(err, "payloads");
-    size_t len = items.len - 2 - (d->n_payloads > 0 ? d->n_payloads - 1 : 0);
+    *out = buf_view(&items);
+    len = items.len - 2 - (d->n_payloads > 0 ? d->n_payloads - 1 : 0);
     return len > BATCH_BYTES_MAX ? too_large(len, err) : BELAY_OK;
 }
 

@@ -60,23 +60,28 @@ belay_rc batch_payloads(struct txn *t, const struct row *const *rows, size_t n,
                         const struct row **out)
 {
     struct belay_arena *a = txn_arena(t);
-    struct batch_key *keys = arena_zalloc(a, n, sizeof(*keys));
-    struct row_want *wants = arena_zalloc(a, n, sizeof(*wants));
-    const struct row **found = arena_zalloc(a, n, sizeof(const struct row *));
     size_t n_wants = 0, k = 0;
 
+    for (size_t i = 0; i < n; i++) {
+        out[i] = NULL;
+        n_wants += !batch_has_items(rows[i]);
+    }
+    if (n_wants == 0)
+        return BELAY_OK;
+    struct batch_key *keys = arena_zalloc(a, n_wants, sizeof(*keys));
+    struct row_want *wants = arena_zalloc(a, n_wants, sizeof(*wants));
+    const struct row **found = arena_zalloc(a, n_wants, sizeof(const struct row *));
     if (!keys || !wants || !found)
         return err_no_memory(txn_error(t), "batches");
     for (size_t i = 0; i < n; i++) {
-        out[i] = NULL;
         if (batch_has_items(rows[i]))
             continue;
-        keys[n_wants] =
-            batch_key(row_bytes(rows[i], BATCH_SESSION), batch_seq(rows[i]));
-        wants[n_wants] = (struct row_want){ &row_batch_payload, keys[n_wants].v };
-        n_wants++;
+        keys[k] = batch_key(row_bytes(rows[i], BATCH_SESSION), batch_seq(rows[i]));
+        wants[k] = (struct row_want){ &row_batch_payload, keys[k].v };
+        k++;
     }
-    belay_rc rc = n_wants > 0 ? txn_get_many(t, wants, n_wants, found) : BELAY_OK;
+    belay_rc rc = txn_get_many(t, wants, n_wants, found);
+    k = 0;
     for (size_t i = 0; i < n && rc == BELAY_OK; i++) {
         if (!batch_has_items(rows[i]))
             out[i] = found[k++];

@@ -171,6 +171,57 @@ static void what_entered_leaves_again(struct tap *t)
     raw_end(&r);
 }
 
+/* A plan of new rows, raised ones and members that enter, and of nothing else, may have a short
+ * way of its own. */
+static void few_things(struct raw *r, const char *new_row, int64_t a)
+{
+    raw_guard(r, new_row, 0);
+    raw_insert(r, new_row, 9, 1);
+    raise_row(r, "a", a);
+    raw_rank(r, EFFECT_RANK_ADD, "another", "new", 0, 1);
+}
+
+static void a_short_plan_leaves_nothing(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct raw r;
+    if (!begin(&r, &h, t))
+        return;
+
+    int64_t a = raw_ver(&r, "a"), b = raw_ver(&r, "b");
+    int64_t rank = h.driver->caps & DRIVER_SEES_TWICE ? 6 : 5; /* it stands at 5 */
+    CLEANUP(buf_release) struct buf before = harness_dump(&h);
+    const int64_t wrong[] = { b - 1, b + 1 };
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        few_things(&r, "new", a);
+        raise_row(&r, "b", wrong[i]);
+        refuse(&r, BELAY_OK, true, &before);
+        TAP_EQ(t, r.result.failed_guard, 2);
+    }
+    few_things(&r, "new", a);
+    raise_row(&r, "gone", 5);
+    refuse(&r, BELAY_OK, true, &before);
+    TAP_EQ(t, r.result.failed_guard, 2);
+    few_things(&r, "b", a); /* which is there */
+    refuse(&r, BELAY_OK, true, &before);
+    TAP_EQ(t, r.result.failed_guard, 0);
+    few_things(&r, "new", a);
+    raw_rank(&r, EFFECT_RANK_ADD, "index", "old", 0, rank);
+    raw_rank(&r, EFFECT_RANK_ADD, "third", "new", 0, 1);
+    refuse(&r, BELAY_CORRUPT, false, &before);
+
+    few_things(&r, "new", a);
+    CHECK_RC(&h, raw_commit(&r), BELAY_OK);
+    TAP_OK(t, !r.result.conflict);
+    raw_end(&r);
+    raw_begin(&r, &h);
+    TAP_EQ(t, raw_ver(&r, "a"), a + 1);
+    TAP_EQ(t, raw_ver(&r, "new"), 9);
+    raw_end(&r);
+    TAP_EQ(t, thing_n(&h, "a"), 7);
+    TAP_EQ(t, thing_n(&h, "new"), 1);
+}
+
 /* A log that lost its beginning has as many entries as the number of one that is not its
  * last. */
 static void a_trimmed_log_ends_where_it_ends(struct tap *t)
@@ -233,6 +284,8 @@ static const struct tap_case cases[] = {
       a_stale_raise_goes_before_all_else },
     { "raises: what entered an index before something was refused leaves it again",
       what_entered_leaves_again },
+    { "raises: a short plan that is refused leaves nothing",
+      a_short_plan_leaves_nothing },
     { "raises: a log without its beginning goes on behind its last entry",
       a_trimmed_log_ends_where_it_ends },
     { "raises: versions are exact beyond 2^53", large_versions_are_exact },

@@ -1,10 +1,11 @@
 #!lua name=belay5
 -- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay5_commit; belay5_commit_seen,
--- if scans find what it says), and parts of rank indexes (belay5_scan; belay5_pick, which also
--- holds what it finds).  plan_args.c, plan_scans.c and scan.c
--- say what the arguments are; this file knows shapes and takes no decision.
+-- What the Valkey driver needs done at one moment: a plan (belay5_commit; belay5_enter, if there
+-- is not much to it; belay5_commit_seen, if scans find what it says), and parts of rank
+-- indexes (belay5_scan; belay5_pick, which also holds what it finds).  plan_args.c,
+-- plan_scans.c and scan.c say what the arguments are; this file knows shapes and takes no
+-- decision.
 --
 -- A number in Lua is a double.  Versions are compared as text, ranks are within 2^53, and
 -- counters are added in two halves.  Text is never compared with `<`, which asks the
@@ -601,6 +602,43 @@ local function commit(base, args)
   return answer
 end
 
+-- A plan of nothing but rows that come into being, rows that are raised, and members that enter
+-- indexes one by one, with the arguments of commit.  It is commit in short, which a server that
+-- has slept has read sooner; what does not fit is taken back and left to commit.
+local function enter(base, args)
+  local call, try, spread, head = call, try, spread, args[1]
+  local wakes, _, n_new, n_put, _, _, n_raise, _, _, adds_at, n_add = byte(head, 1, HEAD)
+  local at = 2 + n_new
+  if n_new > 0 and call('EXISTS', spread(args, 2, at - 1)) > 0 then
+    return commit(base, args)
+  end
+  for i = at, at + n_raise - 1 do
+    local got = try('HINCRBY', args[i], 'ver', '1')
+    if got ~= args[i + n_raise] + 1 then
+      lower_from(args, at, i, got)
+      return commit(base, args)
+    end
+  end
+  for i = adds_at, adds_at + 3 * n_add - 1, 3 do
+    if try('ZADD', args[i], 'NX', args[i + 1], args[i + 2]) ~= 1 then
+      drop(args, adds_at, i - 1)
+      lower(args, at, at + n_raise - 1)
+      return commit(base, args)
+    end
+  end
+  at = at + 2 * n_raise
+  for g = 1, n_put do
+    local next_at = at + byte(head, HEAD - 1 + 2 * g)
+    call('HSET', args[1 + g], 'ver', spread(args, at, next_at - 1))
+    at = next_at
+  end
+  if wakes == 1 then
+    at = #args
+    try('PUBLISH', args[at - 1], args[at])
+  end
+  return 0
+end
+
 -- --- scans ---
 
 local function compare_bytes(a, b)
@@ -1035,6 +1073,9 @@ end
 
 redis.register_function('belay5_commit', function(keys, packed)
   return commit(keys[1], taken_apart(packed))
+end)
+redis.register_function('belay5_enter', function(keys, packed)
+  return enter(keys[1], taken_apart(packed))
 end)
 redis.register_function('belay5_commit_seen', function(keys, packed)
   return commit_seen(keys[1], taken_apart(packed))

@@ -22,6 +22,7 @@
 #define WIDE 255
 #define AS_BEFORE 255
 #define NO_EFFECT SIZE_MAX
+#define NO_GUARD SIZE_MAX /* as vk_names_init has it */
 
 /* Versions below this are numbers that a function can count with. */
 #define COUNTABLE ((int64_t)1 << 52)
@@ -57,25 +58,44 @@ static bool is_row_effect(const struct effect *e)
            e->kind == EFFECT_DELETE;
 }
 
-/* Which guard covers each row effect. */
-static belay_rc match_guards(struct vk_plan *p, struct belay_error *err)
+size_t vk_plan_guard(struct vk_plan *p, const struct row_ref *ref)
 {
     const struct plan *plan = p->plan;
 
-    for (size_t i = 0; i < plan->n_guards; i++) {
-        const struct row_ref *ref = &plan->guards[i].ref;
-        struct vk_name *row = vk_names_at(&p->rows, ref->enc, ref->hash);
-        p->effect_of[i] = NO_EFFECT;
-        if (row->value == SIZE_MAX)
-            row->value = i;
+    if (!p->rows.slots &&
+        !vk_names_init(&p->rows, plan->n_guards + plan->n_effects, p->arena)) {
+        p->no_memory = true;
+        return NO_GUARD;
     }
+    for (; p->n_rows < plan->n_guards; p->n_rows++) {
+        const struct row_ref *own = &plan->guards[p->n_rows].ref;
+        struct vk_name *row = vk_names_at(&p->rows, own->enc, own->hash);
+        if (row->value == NO_GUARD)
+            row->value = p->n_rows;
+    }
+    return vk_names_at(&p->rows, ref->enc, ref->hash)->value;
+}
+
+/* Which guard covers each row effect.  A transaction has both in the same order, and of the same
+ * names; in any other plan they are looked up. */
+static belay_rc match_guards(struct vk_plan *p, struct belay_error *err)
+{
+    const struct plan *plan = p->plan;
+    size_t at = 0;
+
+    for (size_t i = 0; i < plan->n_guards; i++)
+        p->effect_of[i] = NO_EFFECT;
     for (size_t i = 0; i < plan->n_effects; i++) {
         const struct effect *e = &plan->effects[i];
         if (!is_row_effect(e))
             continue;
-        const struct row_ref *ref = &e->row.ref;
-        size_t guard = vk_names_at(&p->rows, ref->enc, ref->hash)->value;
-        if (guard == SIZE_MAX)
+        while (at < plan->n_guards &&
+               plan->guards[at].ref.enc.ptr != e->row.ref.enc.ptr)
+            at++;
+        size_t guard = at < plan->n_guards ? at : vk_plan_guard(p, &e->row.ref);
+        if (p->no_memory)
+            return err_no_memory(err, "a commit");
+        if (guard == NO_GUARD)
             return err_set(err, BELAY_MISUSE, "plan: a row effect without a guard");
         p->effect_of[guard] = i;
     }
@@ -273,18 +293,17 @@ static void add_head(struct vk_plan *p)
         p->rest,
     };
     uint8_t *head = arena_alloc(p->arena, 1 + 4 * HEAD + 2 * p->n_puts), *at = head;
-    bool wide = false;
 
     if (!head) {
         p->no_memory = true;
         return;
     }
     for (size_t i = 0; i < HEAD; i++)
-        wide |= numbers[i] >= WIDE;
-    if (wide)
+        p->wide |= numbers[i] >= WIDE;
+    if (p->wide)
         *at++ = WIDE;
     for (size_t i = 0; i < HEAD; i++) {
-        if (wide)
+        if (p->wide)
             at = vk_put_u32(at, numbers[i]);
         else
             *at++ = (uint8_t)numbers[i];
@@ -330,8 +349,7 @@ belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
     p->order = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
     p->effect_of = arena_alloc(p->arena, plan->n_guards * sizeof(size_t));
     p->put_sizes = arena_alloc(p->arena, 2 * plan->n_guards);
-    if (!p->order || !p->effect_of || !p->put_sizes ||
-        !vk_names_init(&p->rows, plan->n_guards + plan->n_effects, p->arena))
+    if (!p->order || !p->effect_of || !p->put_sizes)
         return err_no_memory(err, "a commit");
     vk_layout_init(&p->keys, p->s, plan->ns, p->arena);
     belay_rc rc = match_guards(p, err);
@@ -340,6 +358,25 @@ belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err)
     add_rows(p);
     vk_plan_rest(p);
     return BELAY_OK;
+}
+
+/* Whether there is nothing to it but new rows, raised ones, and members that enter indexes one by
+ * one. */
+static bool is_short(const struct vk_plan *p)
+{
+    size_t n_old = p->n_of[OF_PUT] + p->n_of[OF_DELETE] + p->n_of[OF_NOTHING];
+    size_t n_ranks = p->n_groups_of[VK_ONE_REMOVE] + p->n_groups_of[VK_ONE_MOVE] +
+                     p->n_groups_of[VK_GROUP];
+
+    return n_old + n_ranks + p->n_holds == 0 && p->n_puts < ALIKE_MIN &&
+           p->rest == VK_NO_REST && !p->wide;
+}
+
+static const char *function_of(const struct vk_plan *p)
+{
+    if (p->scans.n > 0)
+        return "belay5_commit_seen";
+    return is_short(p) ? "belay5_enter" : "belay5_commit";
 }
 
 void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_request *r)
@@ -355,7 +392,6 @@ void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_requ
     add_head(p);
     vk_plan_scans(p);
     r->no_memory |= p->no_memory || p->keys.no_memory;
-    vk_fcall(r, "FCALL", p->scans.n > 0 ? "belay5_commit_seen" : "belay5_commit",
-             p->keys.base, lists, COUNT_OF(lists));
+    vk_fcall(r, "FCALL", function_of(p), p->keys.base, lists, COUNT_OF(lists));
     r->no_memory |= p->keys.no_memory;
 }

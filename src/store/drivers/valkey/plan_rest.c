@@ -101,7 +101,7 @@ static const struct value *inserted(struct vk_plan *p, size_t i)
 {
     const struct effect *e = &p->plan->effects[i];
     const struct row_ref *ref = &e->counter.ref;
-    size_t guard = vk_names_at(&p->rows, ref->enc, ref->hash)->value;
+    size_t guard = vk_plan_guard(p, ref);
 
     if (guard == SIZE_MAX || p->effect_of[guard] >= i)
         return NULL;

@@ -193,10 +193,12 @@ struct vk_plan {
     enum vk_rest rest;
     size_t n_puts, n_nulls, n_tails, n_entries, n_counters, n_feeds, n_chunks, n_holds;
     struct vk_names rows, names;
+    size_t n_rows; /* guards that are in `rows` */
     struct vk_group *groups, **groups_end;
     struct vk_spot *spots; /* by effect; NULL: no rank effects */
     struct vk_tail *tails, **tails_end;
     size_t *effect_of; /* by guard: its row effect, or SIZE_MAX */
+    bool wide;         /* the numbers of its head are large */
     bool gap;          /* a log is wrong within the plan */
     bool no_memory;
 };
@@ -204,6 +206,8 @@ struct vk_plan {
 /* Makes all the arguments; `misuse` for an effect on a row without a guard. */
 MUST_USE belay_rc vk_plan_make(struct vk_plan *p, struct belay_error *err);
 void vk_plan_rest(struct vk_plan *p); /* all but the rows */
+/* The guard of a row; SIZE_MAX: there is none, or no memory. */
+size_t vk_plan_guard(struct vk_plan *p, const struct row_ref *ref);
 void vk_plan_add_rank(struct vk_plan *p, size_t effect);
 void vk_plan_add_groups(struct vk_plan *p); /* when all rank effects are there */
 void vk_plan_scans(struct vk_plan *p);
