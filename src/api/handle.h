@@ -5,6 +5,7 @@
 #include <belay/belay.h>
 
 #include "api/settings.h"
+#include "base/random_pool.h"
 #include "store/store.h"
 #include "work/execution.h"
 #include "work/process.h"
@@ -21,7 +22,9 @@ enum handle_reach {
 
 struct belay {
     struct driver_config config; /* the driver borrows it */
-    struct settings settings;    /* the URL's over the caller's options */
+    struct random_pool
+        chance; /* what config draws from, unless the caller brings a source */
+    struct settings settings; /* the URL's over the caller's options */
     struct driver *driver;
     struct store *store;
     struct space *space;        /* the store's own */

@@ -169,6 +169,8 @@ belay_rc handle_open(const char *url, const struct belay_options *options,
 
     b->settings = settings_none();
     b->config.schema = &schema_belay;
+    random_pool_init(&b->chance);
+    b->config.random = random_pool_hook(&b->chance);
     belay_rc rc =
         options_read(options, &known, &b->config.clock, &b->config.random, err);
     if (rc == BELAY_OK)
@@ -190,6 +192,7 @@ void belay_close(struct belay *b)
     proc_book_close(b->processes.book);
     store_close(b->store);
     driver_close(b->driver);
+    random_pool_release(&b->chance);
     free(b);
 }
 

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/hash.h"
 
 _Static_assert(sizeof(struct belay_options) >= OPTIONS_SIZE_FIRST,
                "members are only ever added");
@@ -66,7 +65,8 @@ belay_rc options_read(const struct belay_options *in, struct belay_options *out,
     if (!o.ns)
         o.ns = "default";
     *clock = o.clock ? *o.clock : clock_system();
-    *random = o.random ? *o.random : random_system();
+    if (o.random)
+        *random = *o.random;
     o.clock = clock;
     o.random = random;
     *out = o;

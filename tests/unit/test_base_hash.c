@@ -1,6 +1,8 @@
-#include "base/hash.h"
+#include "base/random_pool.h"
 
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -306,6 +308,49 @@ static void test_no_memory(struct tap *t)
     }
 }
 
+/* Everything that is drawn differs from everything else, also across refills and in a child. */
+static void test_random_pool(struct tap *t)
+{
+    enum { DRAWS = 500, LEN = 16 };
+    static uint8_t drawn[DRAWS + 1][LEN];
+    uint8_t large[4096] = { 0 };
+    struct random_pool pool;
+    int pipes[2];
+
+    random_pool_init(&pool);
+    struct belay_random hook = random_pool_hook(&pool);
+    for (size_t i = 0; i < DRAWS; i++)
+        TAP_OK(t, hook.fill(hook.arg, drawn[i], LEN) == 0);
+    TAP_OK(t, hook.fill(hook.arg, large, sizeof(large)) == 0);
+    TAP_OK(t,
+           large[0] | large[1] | large[4092] | large[4093] | large[4094] | large[4095]);
+
+    if (!TAP_OK(t, pipe(pipes) == 0))
+        return;
+    pid_t pid = fork();
+    if (pid == 0) {
+        uint8_t own[LEN];
+        bool ok =
+            hook.fill(hook.arg, own, LEN) == 0 && write(pipes[1], own, LEN) == LEN;
+        _exit(!ok);
+    }
+    uint8_t childs[LEN] = { 0 };
+    TAP_OK(t, pid > 0 && read(pipes[0], childs, LEN) == LEN);
+    TAP_OK(t, waitpid(pid, NULL, 0) == pid);
+    TAP_OK(t, hook.fill(hook.arg, drawn[DRAWS], LEN) == 0);
+    TAP_OK(t,
+           memcmp(childs, drawn[DRAWS], LEN) != 0); /* what it would have been, too */
+    for (size_t i = 0; i <= DRAWS; i++) {
+        for (size_t k = 0; k < i; k++) {
+            if (memcmp(drawn[i], drawn[k], LEN) == 0)
+                TAP_OK(t, false);
+        }
+    }
+    (void)close(pipes[0]);
+    (void)close(pipes[1]);
+    random_pool_release(&pool);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
@@ -317,6 +362,8 @@ int main(int argc, char **argv)
         { "secrets are compared by content", test_secret_equality },
         { "the system's random bytes differ", test_random_system },
         { "a random source that fails is unavailable", test_random_hook },
+        { "a pool gives nothing twice, nor to a child what its parent gets",
+          test_random_pool },
         { "no memory is an error and touches nothing", test_no_memory },
     };
 
