@@ -37,8 +37,8 @@ end
 
 local HALF = 10000000000
 
--- What a plan has beside rows and ranks: one entry of a log; or anything.
-local APPEND, ALL = 1, 2
+-- What a plan has beside rows and ranks: one entry of a log; anything; one item of a feed.
+local APPEND, ALL, FEED = 1, 2, 3
 -- Numbers of a plan's head; a first one of 255 says that those behind it have four bytes.
 local HEAD, WIDE = 15, 255
 -- A put has the arguments that the one before shares.
@@ -291,19 +291,41 @@ local function trim_stream(key, upto)
   end
 end
 
+-- The position of an item; or nil, and an error, nothing being written.
 local function append_to_feed(base, feed, data, epoch)
-  local n = call('HINCRBY', base .. ':feeds', feed, 1)
-  local id = epoch .. format('-%.0f', n)
-  local key = base .. ':f:' .. feed
-  local got = try('XADD', key, id, 'd', data)
+  local feeds, key = base .. ':feeds', base .. ':f:' .. feed
+  local n = try('HINCRBY', feeds, feed, 1)
+  if type_of(n) ~= 'number' then
+    return nil, n
+  end
+  local got = try('XADD', key, epoch .. format('-%.0f', n), 'd', data)
   if type_of(got) == 'string' then
     return got
   end
+  local last = try('XREVRANGE', key, '+', '-', 'COUNT', '1')
+  if not last[1] then -- it is no stream
+    if n == 1 then
+      call('HDEL', feeds, feed)
+    else
+      call('HINCRBY', feeds, feed, -1)
+    end
+    return nil, got
+  end
   -- The epoch went back: positions do not.
-  local last = call('XREVRANGE', key, '+', '-', 'COUNT', '1')[1][1]
+  last = last[1][1]
   got = call('XADD', key, sub(last, 1, find(last, '-') - 1) .. '-*', 'd', data)
-  call('HSET', base .. ':feeds', feed, sub(got, find(got, '-') + 1, -1))
+  call('HSET', feeds, feed, sub(got, find(got, '-') + 1, -1))
   return got
+end
+
+-- The one item of a plan that has nothing else beside rows and ranks: key of the row with the
+-- epoch, "a", feed, data.
+local function append_first(base, args, i)
+  local epoch = args[i] ~= '' and try('HGET', args[i], 'epoch') or '0'
+  if type_of(epoch) ~= 'string' then
+    return nil, epoch
+  end
+  return append_to_feed(base, args[i + 2], args[i + 3], epoch)
 end
 
 local function trim_feed(base, feed, upto, behind)
@@ -535,6 +557,13 @@ local function run(base, args)
     drop(args, adds_at, removes_at - 1)
     failed = 0
   end
+  local position
+  if not failed and rest == FEED then
+    position, failed = append_first(base, args, i)
+    if failed then
+      drop(args, adds_at, removes_at - 1)
+    end
+  end
   if failed then
     lower(args, raises_at, raises_at + n_raise - 1)
     return failed ~= 0 and failed
@@ -580,7 +609,7 @@ local function run(base, args)
       return { 'done', results }
     end
   end
-  return 0
+  return position and { 'done', { position } } or 0
 end
 
 local function commit(base, args)

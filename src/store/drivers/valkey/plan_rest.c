@@ -2,7 +2,7 @@
  *
  *   entry     key, number of the entry that must be the last, id, data
  *
- * Anything else:
+ * One item of a feed: what `feeds` has of it.  Anything else:
  *
  *   head      u32 streams, u8 a log is wrong within the plan, u32 entries, u32 counters,
  *             u32 feed effects, u32 chunks
@@ -246,6 +246,13 @@ static bool is_single_entry(const struct vk_plan *p)
            p->n_counters + p->n_feeds + p->n_chunks == 0;
 }
 
+static bool is_single_item(const struct vk_plan *p)
+{
+    return p->n_feeds == 1 && !p->feeds.no_memory &&
+           bytes_eq(p->feeds.v[1], bytes_str("a")) &&
+           p->n_tails + p->n_counters + p->n_chunks == 0;
+}
+
 static bool is_of_rows(const struct effect *e)
 {
     return e->kind == EFFECT_INSERT || e->kind == EFFECT_PUT ||
@@ -268,6 +275,8 @@ void vk_plan_rest(struct vk_plan *p)
     if (is_single_entry(p)) {
         p->rest = VK_REST_ENTRY;
         make_single_entry(p);
+    } else if (is_single_item(p)) {
+        p->rest = VK_REST_ITEM;
     } else if (p->n_tails + p->n_counters + p->n_feeds + p->n_chunks > 0) {
         p->rest = VK_REST_ALL;
         add_tails(p);

@@ -176,7 +176,7 @@ struct vk_tail {
 #define VK_GUARD_CLASSES 5 /* by what they go along with: plan_args.c */
 
 /* What there is beside rows and ranks. */
-enum vk_rest { VK_NO_REST, VK_REST_ENTRY, VK_REST_ALL };
+enum vk_rest { VK_NO_REST, VK_REST_ENTRY, VK_REST_ALL, VK_REST_ITEM };
 
 struct vk_plan {
     struct vk_store *s;
