@@ -120,12 +120,44 @@ static void a_log_with_an_entry_of_nobody(struct tap *t)
     close_place(&p);
 }
 
+/* The one item of a plan goes into a feed that is none: a new one, or one that had items. */
+static void a_feed_of_another_type(struct tap *t)
+{
+    struct place p = { .a = 0 };
+
+    if (open_place(&p, t)) {
+        raw_feed(&p.r, "other", "1");
+        CHECK_RC(&p.h, raw_commit(&p.r), BELAY_OK);
+        TAP_OK(t, redis_test_run(redis_test_url(), "SET %s:f:new x", p.base));
+        TAP_OK(t, redis_test_run(redis_test_url(), "SET %s:f:other x", p.base));
+        static const char *const feeds[] = { "new", "other" };
+        for (size_t i = 0; i < COUNT_OF(feeds); i++) {
+            raise_row(&p.r, "a", p.a);
+            raw_rank(&p.r, EFFECT_RANK_ADD, "first", "m", 0, 1);
+            raw_feed(&p.r, feeds[i], "2");
+            CHECK_RC(&p.h, raw_commit(&p.r), BELAY_CORRUPT);
+            TAP_EQ(t, version(&p, "a"), p.a);
+            TAP_EQ(t, ask(&p, "EXISTS", "z:first"), 0);
+        }
+        TAP_EQ(t, ask(&p, "HLEN", "feeds"), 1);
+        TAP_EQ(t,
+               number(redis_test_ask(redis_test_url(), "HGET %s:feeds other", p.base)),
+               1);
+        TAP_OK(t, redis_test_run(redis_test_url(), "DEL %s:f:new", p.base));
+        raw_feed(&p.r, "new", "2");
+        CHECK_RC(&p.h, raw_commit(&p.r), BELAY_OK); /* it was only that */
+        TAP_EQ(t, ask(&p, "XLEN", "f:new"), 1);
+    }
+    close_place(&p);
+}
+
 int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "refusals: an index that is none", an_index_of_another_type },
         { "refusals: a version that is no number", a_version_that_is_no_number },
         { "refusals: a log with an entry of nobody", a_log_with_an_entry_of_nobody },
+        { "refusals: a feed that is none", a_feed_of_another_type },
     };
     return tap_main(cases, COUNT_OF(cases), (void *)(uintptr_t)&vk_driver, argc, argv);
 }
