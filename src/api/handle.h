@@ -22,9 +22,8 @@ enum handle_reach {
 
 struct belay {
     struct driver_config config; /* the driver borrows it */
-    struct random_pool
-        chance; /* what config draws from, unless the caller brings a source */
-    struct settings settings; /* the URL's over the caller's options */
+    struct random_pool chance;   /* what it draws from unless the caller has a source */
+    struct settings settings;    /* the URL's over the caller's options */
     struct driver *driver;
     struct store *store;
     struct space *space;        /* the store's own */

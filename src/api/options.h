@@ -18,8 +18,9 @@
 
 /* Fills *out, with out->size as this library knows it and every default in place: ns,
  * clock and random are not NULL afterwards.  The hooks in use are copied into *clock
- * and *random, which has the one to use unless the caller brings one.  `in` may be NULL.  `misuse`, naming the struct, for a size that cannot
- * be right, a member from the future that is set, or a hook without its functions. */
+ * and *random; *random has the one to use unless the caller brings one.  `in` may be NULL.
+ * `misuse`, naming the struct, for a size that cannot be right, a member from the future
+ * that is set, or a hook without its functions. */
 MUST_USE belay_rc options_read(const struct belay_options *in,
                                struct belay_options *out, struct belay_clock *clock,
                                struct belay_random *random, struct belay_error *err);

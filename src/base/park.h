@@ -18,8 +18,7 @@
 
 struct parker {
     _Atomic uint32_t woken;
-    _Atomic int
-        bell; /* of parker_poll, plus one; 0: it is not in it; -1: it is awake */
+    _Atomic int bell; /* of parker_poll, plus one; 0: not in it; -1: it is awake */
 };
 
 /* Wakes the thread in parker_wait, or the next one to enter it. */

@@ -27,9 +27,6 @@
 #include "store/drivers/valkey.h"
 #include "store/server_time.h"
 
-/* The version that the names of the functions carry: belay5_commit ... */
-#define VK_WIRE 3
-
 /* --- request.c: commands and answers --- */
 
 /* Commands that go out one behind the other, with nothing of anybody else in between.

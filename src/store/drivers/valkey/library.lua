@@ -342,7 +342,8 @@ local function write_feeds(base, args, i, n, results)
   i = i + 1
   for _ = 1, n do
     if args[i] == 'a' then
-      results[#results + 1] = append_to_feed(base, args[i + 1], args[i + 2], epoch)
+      local position, failed = append_to_feed(base, args[i + 1], args[i + 2], epoch)
+      results[#results + 1] = position or error(failed.err)
     else
       trim_feed(base, args[i + 1], args[i + 2], args[i + 3])
     end

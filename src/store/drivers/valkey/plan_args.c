@@ -4,9 +4,9 @@
  *              there; puts; deletes; other guards; raises; rows with columns that become
  *              NULL; where those begin; where the indexes do (the head is 1); single adds;
  *              single removes; single moves; groups of ranks; rest (0: none, 1: an entry,
- *              2: anything, 3: an item).  A byte each; or 255, then u32 each.  Then two bytes for each
- *              put: how many arguments it has, and how many more that those behind it have as
- *              well (255: it has those of the one before)
+ *              2: anything, 3: an item).  A byte each; or 255, then u32 each.  Then two
+ *              bytes for each put: how many arguments it has, and how many more that those
+ *              behind it have as well (255: it has those of the one before)
  *   keys       of rows to put, those that must not be there first; to delete; only guarded;
  *              to raise: they get the next version and no other change
  *   versions   expected, of all of those but the first
