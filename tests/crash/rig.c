@@ -143,3 +143,10 @@ int64_t now_us(void)
 
     return clock.mono_us(clock.arg);
 }
+
+int64_t wall_ms(void)
+{
+    struct belay_clock clock = clock_system();
+
+    return clock.wall_ms(clock.arg);
+}

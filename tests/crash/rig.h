@@ -52,8 +52,9 @@ struct buf rig_dump(struct rig *r);
  */
 uint64_t option_u64(int *argc, char **argv, const char *name, uint64_t otherwise);
 
-/* Microseconds of the monotonic clock. */
+/* Microseconds of the monotonic clock; milliseconds of the machine's time. */
 int64_t now_us(void);
+int64_t wall_ms(void);
 
 #define CHECK_RC(t, got, want)                             \
     tap_check_str((t), belay_error_info((int)(got))->name, \

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/hash.h"
 #include "rig.h"
@@ -81,14 +80,6 @@ void deed_broken(struct hand *h, const char *what, const struct belay_error *err
 }
 
 /* --- the inbox --- */
-
-static int64_t wall_ms(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static bool item_of(const struct belay_batch *b, struct maker *out)
 {

@@ -73,6 +73,7 @@ void notes_append(int fd, struct note *n)
     union place place = { .bytes = { 0 } };
 
     n->at_us = now_us();
+    n->wall_ms = wall_ms();
     place.note = *n;
     if (write(fd, &place, sizeof(place)) != sizeof(place))
         _exit(3);

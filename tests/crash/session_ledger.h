@@ -68,6 +68,7 @@ struct note {
     uint32_t worker, life;
     int64_t n;          /* the worker's n-th deed, over all its lives */
     int64_t at_us;      /* of the machine's monotonic clock */
+    int64_t wall_ms;    /* of its clock, which stores ask, too */
     struct maker thing; /* what it is about; the same for a retry */
     int32_t rc;         /* enum belay_code, of DONE */
     int32_t session;    /* its number; -1: none */
@@ -95,7 +96,7 @@ uint64_t batch_number(const char *batch_id);
 
 /* One worker's file, for appending. */
 int notes_open(const char *dir, unsigned worker);
-void notes_append(int fd, struct note *n); /* stamps the time; ends the program when it
+void notes_append(int fd, struct note *n); /* stamps the times; ends the program when it
                                                 cannot */
 
 /* All notes of one worker, or (read_all) of all in the order of their times. */

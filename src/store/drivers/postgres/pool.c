@@ -4,8 +4,6 @@
 #include "base/hash.h"
 #include "store/drivers/postgres/impl.h"
 
-#define SAMPLE_EVERY_US ((int64_t)1000000)
-#define SAMPLE_OLD_US ((int64_t)10000000)
 #define PAUSE_MAX_US ((int64_t)60000000)
 #define PATIENCE_MIN_US ((int64_t)200000)
 
@@ -199,15 +197,15 @@ struct pg_call *pg_ask_time(struct pg_store *s, struct pg_pipe *p,
                             int64_t *out_asked_us)
 {
     *out_asked_us = pg_mono_us();
-    return server_time_is_older(&s->clock, SAMPLE_EVERY_US) ? pg_add(p, time_sql(s), 0)
-                                                            : NULL;
+    return server_time_is_due(&s->clock, *out_asked_us) ? pg_add(p, time_sql(s), 0)
+                                                        : NULL;
 }
 
 void pg_take_time(struct pg_store *s, const struct pg_call *c, int64_t asked_us)
 {
     if (!c || !c->ok || PQntuples(c->result) != 1)
         return;
-    server_time_take(&s->clock, pg_i64(c->result, 0, 0), asked_us);
+    server_time_take(&s->clock, pg_i64(c->result, 0, 0), asked_us, pg_mono_us());
 }
 
 /* A round trip for the time alone. */
@@ -239,10 +237,10 @@ belay_rc pg_now_ms(struct driver *d, void *attempt, int64_t *out,
 {
     struct pg_store *s = (struct pg_store *)d;
     belay_rc rc =
-        server_time_is_older(&s->clock, SAMPLE_OLD_US) ? sample(s, err) : BELAY_OK;
+        server_time_is_old(&s->clock, pg_mono_us()) ? sample(s, err) : BELAY_OK;
 
     (void)attempt;
     if (rc == BELAY_OK)
-        *out = server_time_now_ms(&s->clock);
+        *out = server_time_now_ms(&s->clock, pg_mono_us());
     return rc;
 }

@@ -6,9 +6,6 @@
 
 #include "base/clock.h"
 
-#define SAMPLE_EVERY_US ((int64_t)1000000)
-#define SAMPLE_OLD_US ((int64_t)10000000)
-
 /* --- arguments --- */
 
 void vk_add(struct vk_args *l, struct bytes b)
@@ -320,7 +317,7 @@ int64_t vk_mono_us(void)
 
 bool vk_time_is_due(struct vk_store *s)
 {
-    return server_time_is_older(&s->clock, SAMPLE_EVERY_US);
+    return server_time_is_due(&s->clock, vk_mono_us());
 }
 
 void vk_take_time(struct vk_store *s, const struct vk_reply *reply, int64_t asked_us)
@@ -330,7 +327,7 @@ void vk_take_time(struct vk_store *s, const struct vk_reply *reply, int64_t aske
     if (reply->kind != VK_ARRAY || reply->n != 2 ||
         !bytes_to_i64(reply->sub[0].b, &sec) || !bytes_to_i64(reply->sub[1].b, &us))
         return;
-    server_time_take(&s->clock, sec * 1000000 + us, asked_us);
+    server_time_take(&s->clock, sec * 1000000 + us, asked_us, vk_mono_us());
 }
 
 /* A round trip for the time alone. */
@@ -357,11 +354,10 @@ belay_rc vk_now_ms(struct driver *d, void *attempt, int64_t *out,
 {
     struct vk_store *s = (struct vk_store *)d;
     const struct vk_attempt *at = attempt;
-    belay_rc rc = server_time_is_older(&s->clock, SAMPLE_OLD_US)
-                      ? sample(s, at->ns, err)
-                      : BELAY_OK;
+    belay_rc rc =
+        server_time_is_old(&s->clock, vk_mono_us()) ? sample(s, at->ns, err) : BELAY_OK;
 
     if (rc == BELAY_OK)
-        *out = server_time_now_ms(&s->clock);
+        *out = server_time_now_ms(&s->clock, vk_mono_us());
     return rc;
 }
