@@ -249,13 +249,7 @@ bool boundary_parse(struct bytes name, int32_t *out)
     return value_of(boundary_names, COUNT_OF(boundary_names), name, out);
 }
 
-/* --- rules --- */
-
-static const char *const merge_names[] = {
-    [BELAY_MERGE_NEVER] = "\"never\"",
-    [BELAY_MERGE_PAYLOAD_DEFAULT] = "\"payload_default\"",
-    [BELAY_MERGE_GROUP] = "{\"group\":\"",
-};
+/* --- merge keys --- */
 
 /* As a canonical JSON string would have it, without the quotes. */
 static void add_json(struct text *to, struct bytes in)
@@ -280,98 +274,35 @@ static void add_json(struct text *to, struct bytes in)
 
 #define JSON_GROWTH 6 /* \u001f */
 
-belay_rc rules_make(const struct batch_rules *r, struct bytes *out,
-                    struct belay_arena *a, struct belay_error *err)
+static belay_rc group_key(struct bytes group, struct bytes *out, struct belay_arena *a,
+                          struct belay_error *err)
 {
-    const char *delivery = delivery_name(r->delivery), *slot = slot_name(r->slot);
-    const char *merge = name_of(merge_names, COUNT_OF(merge_names), r->merge);
+    size_t most = sizeof("{\"group\":\"\"}") + JSON_GROWTH * group.len;
+    struct text key = { .at = arena_alloc(a, most) };
 
-    if (!delivery)
-        return err_reason(err, BELAY_INVALID, "delivery",
-                          "delivery: must be earliest_safe_boundary or "
-                          "after_current_turn_commit");
-    if (!slot)
-        return err_reason(err, BELAY_INVALID, "slot",
-                          "slot: must be join or exclusive");
-    if (!merge)
-        return err_reason(err, BELAY_INVALID, "merge", "merge: there is no kind %d",
-                          (int)r->merge);
-    size_t most = sizeof("[\"\",\"\",\"}]") + strlen(delivery) + strlen(slot) +
-                  strlen(merge) + JSON_GROWTH * r->group.len;
-    struct text text = { .at = arena_alloc(a, most) };
-    if (!text.at)
-        return err_no_memory(err, "a batch");
-    add_str(&text, "[\"");
-    add_str(&text, delivery);
-    add_str(&text, "\",\"");
-    add_str(&text, slot);
-    add_str(&text, "\",");
-    add_str(&text, merge);
-    if (r->merge == BELAY_MERGE_GROUP) {
-        add_json(&text, r->group);
-        add_str(&text, "\"}");
-    }
-    add_str(&text, "]");
-    *out = bytes_of(text.at, text.len);
+    if (!key.at)
+        return err_no_memory(err, "a merge key");
+    add_str(&key, "{\"group\":\"");
+    add_json(&key, group);
+    add_str(&key, "\"}");
+    *out = bytes_of(key.at, key.len);
     return BELAY_OK;
 }
 
-/* Cuts off what comes before `behind`, and that. */
-static bool cut(struct bytes *rest, const char *behind, struct bytes *out)
+belay_rc merge_key_make(int32_t merge, struct bytes group, struct bytes *out,
+                        struct belay_arena *a, struct belay_error *err)
 {
-    const uint8_t *end = memmem(rest->ptr, rest->len, behind, strlen(behind));
-
-    if (!end)
-        return false;
-    *out = bytes_of(rest->ptr, (size_t)(end - rest->ptr));
-    size_t gone = out->len + strlen(behind);
-    *rest = bytes_of(rest->ptr + gone, rest->len - gone);
-    return true;
-}
-
-bool rules_parse(struct bytes text, struct claim_candidate *out)
-{
-    struct claim_candidate c = { .delivery = 0 };
-    struct bytes before, delivery, slot;
-
-    if (text.len == 0 || !cut(&text, "[\"", &before) || before.len > 0 ||
-        !cut(&text, "\",\"", &delivery) || !cut(&text, "\",", &slot) || text.len == 0 ||
-        text.ptr[text.len - 1] != ']' || !delivery_parse(delivery, &c.delivery) ||
-        !slot_parse(slot, &c.slot))
-        return false;
-    c.merge_key = bytes_of(text.ptr, text.len - 1);
-    *out = c;
-    return true;
-}
-
-/* Of a group: without control characters, so that quote and backslash are all that is
- * escaped. */
-static bool group_parse(struct bytes in, char out[MERGE_GROUP_MAX + 1])
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < in.len; i++) {
-        bool escaped = in.ptr[i] == '\\';
-        i += escaped;
-        uint8_t c = i < in.len ? in.ptr[i] : 0;
-        if (n == MERGE_GROUP_MAX || escaped != (c == '"' || c == '\\'))
-            return false;
-        out[n++] = (char)c;
+    switch (merge) {
+    case BELAY_MERGE_NEVER:
+        *out = bytes_str("\"never\"");
+        return BELAY_OK;
+    case BELAY_MERGE_PAYLOAD_DEFAULT:
+        *out = bytes_str("\"payload_default\"");
+        return BELAY_OK;
+    case BELAY_MERGE_GROUP:
+        return group_key(group, out, a, err);
+    default:
+        return err_reason(err, BELAY_INVALID, "merge", "merge: there is no kind %d",
+                          (int)merge);
     }
-    out[n] = '\0';
-    return bytes_is_id(bytes_of(out, n), MERGE_GROUP_MAX);
-}
-
-bool merge_parse(struct bytes key, int32_t *out_merge, char group[MERGE_GROUP_MAX + 1])
-{
-    struct bytes head = bytes_str(merge_names[BELAY_MERGE_GROUP]);
-
-    group[0] = '\0';
-    if (value_of(merge_names, BELAY_MERGE_GROUP, key, out_merge))
-        return true;
-    if (key.len < head.len + 2 || memcmp(key.ptr, head.ptr, head.len) != 0 ||
-        memcmp(key.ptr + key.len - 2, "\"}", 2) != 0)
-        return false;
-    *out_merge = BELAY_MERGE_GROUP;
-    return group_parse(bytes_of(key.ptr + head.len, key.len - head.len - 2), group);
 }

@@ -60,27 +60,9 @@ MUST_USE bool delivery_parse(struct bytes name, int32_t *out);
 MUST_USE bool slot_parse(struct bytes name, int32_t *out);
 MUST_USE bool boundary_parse(struct bytes name, int32_t *out);
 
-/* How a batch is delivered, as one text, canonical JSON: [delivery, slot, merge key], where a
- * merge key is "never", "payload_default" or {"group":"<text>"}. */
-#define MERGE_GROUP_MAX 255
-struct batch_rules {
-    int32_t delivery, slot, merge;
-    struct bytes group; /* BELAY_MERGE_GROUP only */
-};
-
-/* In the arena.  `invalid` (reasons delivery, slot, merge) where there is none such. */
-MUST_USE belay_rc rules_make(const struct batch_rules *r, struct bytes *out,
-                             struct belay_arena *a, struct belay_error *err);
-
-/* Of what Belay itself puts into an inbox: soon, and alone. */
-#define RULES_OWN "[\"earliest_safe_boundary\",\"exclusive\",\"never\"]"
-
-/* What rules_make has written; false, with *out untouched: something else.  The merge key is as
- * it stands there, and not looked at. */
-MUST_USE bool rules_parse(struct bytes text, struct claim_candidate *out);
-
-/* Which kind of merge key it is, and its group, or ""; false: none. */
-MUST_USE bool merge_parse(struct bytes key, int32_t *out_merge,
-                          char group[MERGE_GROUP_MAX + 1]);
+/* A merge key as canonical JSON, in the arena: "never", "payload_default" (with the quotes)
+ * or {"group":"<text>"}. */
+MUST_USE belay_rc merge_key_make(int32_t merge, struct bytes group, struct bytes *out,
+                                 struct belay_arena *a, struct belay_error *err);
 
 #endif /* POLICY_CLAIM_H */

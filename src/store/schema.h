@@ -21,13 +21,12 @@
 #define SCHEMA_NAME_MAX 1024
 
 /* The stored format, and the oldest programs that may read and write it. */
-#define SCHEMA_FORMAT 5
-#define SCHEMA_MIN_READER 5
-#define SCHEMA_MIN_WRITER 5
+#define SCHEMA_FORMAT 4
+#define SCHEMA_MIN_READER 4
+#define SCHEMA_MIN_WRITER 4
 /* The oldest format that this program still reads.  1: an inbox had one row.  2: a batch had a
- * time, 0, where it has none.  3: the back of an inbox had its last sequence and no more.  4: a batch had
- * its rules in three columns. */
-#define SCHEMA_OLDEST 5
+ * time, 0, where it has none.  3: the back of an inbox had its last sequence and no more. */
+#define SCHEMA_OLDEST 4
 
 struct column {
     const char *name;
@@ -174,7 +173,9 @@ enum {
     BATCH_SEQ,
     BATCH_ID,
     BATCH_SOURCE_KEY,
-    BATCH_RULES, /* how it is delivered (policy/claim.h) */
+    BATCH_DELIVERY,
+    BATCH_SLOT,
+    BATCH_MERGE_KEY,
     BATCH_AVAILABLE_AT_MS,
     BATCH_ENQUEUED_AT_MS,
     BATCH_DUE_AT_MS, /* NULL: it is in the ready index */

@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "policy/claim.h"
 #include "work/exec_grant.h"
 #include "work/process_exec.h"
 #include "work/queue.h"
@@ -142,7 +141,10 @@ static belay_rc tell_session(struct txn *t, const struct exec *e,
     CLEANUP(buf_release) struct buf items = { 0 }, source = { 0 };
     const char *outcome = vector_name(BELAY_DIM_OUTCOME, e->vector.outcome);
     struct queue_entry entry = { .session = exec_bytes(e, EXEC_SESSION),
-                                 .rules = bytes_str(RULES_OWN) };
+                                 .delivery = BELAY_EARLIEST_SAFE_BOUNDARY,
+                                 .slot = BELAY_EXCLUSIVE,
+                                 .merge = BELAY_MERGE_NEVER,
+                                 .merge_key = bytes_str("\"never\"") };
     const struct row *existing;
     int64_t seq;
 

@@ -108,7 +108,10 @@ static belay_rc make_entry(struct txn *t, const struct event_facts_of *of,
     struct belay_arena *a = txn_arena(t);
 
     *out = (struct queue_entry){ .session = e->wake.session,
-                                 .rules = bytes_str(RULES_OWN) };
+                                 .delivery = BELAY_EARLIEST_SAFE_BOUNDARY,
+                                 .slot = BELAY_EXCLUSIVE,
+                                 .merge = BELAY_MERGE_NEVER,
+                                 .merge_key = bytes_str("\"never\"") };
     write_item(&items, of, e);
     if (items.failed || !arena_copy(a, buf_view(&items), &out->items) ||
         !batch_mark(of->process, e->seq, a, &out->wake))

@@ -25,7 +25,8 @@
 /* A draft that was checked and put into canonical form, before any body. */
 struct queue_entry {
     struct bytes session, source_key; /* source_key.ptr NULL: none */
-    struct bytes rules;               /* of its delivery (policy/claim.h) */
+    int32_t delivery, slot, merge;
+    struct bytes merge_key; /* canonical JSON */
     int64_t available_at_ms;
     struct bytes items; /* canonical JSON array of the payloads */
     struct bytes wake;  /* what BATCH_WAKE says; ptr NULL: it is no wake */

@@ -27,6 +27,13 @@ static belay_rc check_draft(const struct belay_draft *d, struct belay_error *err
                           "source key: must be 1 to %d bytes of UTF-8 without control "
                           "characters",
                           SOURCE_KEY_MAX);
+    if (!delivery_name(d->delivery))
+        return err_reason(err, BELAY_INVALID, "delivery",
+                          "delivery: must be earliest_safe_boundary or "
+                          "after_current_turn_commit");
+    if (!slot_name(d->slot))
+        return err_reason(err, BELAY_INVALID, "slot",
+                          "slot: must be join or exclusive");
     if (grouped != (d->merge_group != NULL))
         return err_reason(err, BELAY_INVALID, "merge",
                           "merge: a group has a merge_group, and nothing else has");
@@ -101,13 +108,11 @@ static belay_rc make_items(const struct belay_draft *d, struct belay_arena *a,
 belay_rc queue_prepare(const struct belay_draft *draft, struct belay_arena *a,
                        struct queue_entry *out, struct belay_error *err)
 {
-    const struct batch_rules rules = {
-        .delivery = draft->delivery,
-        .slot = draft->slot,
-        .merge = draft->merge,
-        .group = bytes_str(draft->merge_group ? draft->merge_group : ""),
-    };
-    struct queue_entry e = { .available_at_ms = draft->available_at_ms };
+    const char *group = draft->merge_group ? draft->merge_group : "";
+    struct queue_entry e = { .delivery = draft->delivery,
+                             .slot = draft->slot,
+                             .merge = draft->merge,
+                             .available_at_ms = draft->available_at_ms };
     belay_rc rc = check_draft(draft, err);
     if (rc)
         return rc;
@@ -117,7 +122,7 @@ belay_rc queue_prepare(const struct belay_draft *draft, struct belay_arena *a,
         e.source_key = bytes_str(draft->source_key);
     if (e.available_at_ms > TIME_MAX_MS)
         e.available_at_ms = TIME_MAX_MS;
-    rc = rules_make(&rules, &e.rules, a, err);
+    rc = merge_key_make(e.merge, bytes_str(group), &e.merge_key, a, err);
     if (rc == BELAY_OK)
         rc = make_items(draft, a, &e.items, err);
     if (rc == BELAY_OK)
@@ -161,7 +166,9 @@ static belay_rc insert_batch(struct txn *t, const struct queue_entry *e, int64_t
         [BATCH_ID] = id,
         [BATCH_SOURCE_KEY] =
             e->source_key.ptr ? value_text(e->source_key) : value_null(),
-        [BATCH_RULES] = value_json(e->rules),
+        [BATCH_DELIVERY] = value_str(delivery_name(e->delivery)),
+        [BATCH_SLOT] = value_str(slot_name(e->slot)),
+        [BATCH_MERGE_KEY] = value_json(e->merge_key),
         [BATCH_AVAILABLE_AT_MS] =
             e->available_at_ms > 0 ? value_i64(e->available_at_ms) : value_null(),
         [BATCH_ENQUEUED_AT_MS] = value_i64(now_ms),

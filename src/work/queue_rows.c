@@ -278,18 +278,69 @@ static unsigned lease_fault(const struct row *row)
     return row_i64(row, BATCH_DUE_AT_MS, due) == due ? BATCH_COLUMNS : BATCH_DUE_AT_MS;
 }
 
+/* Whether b begins with `head` and ends with `tail`; *out is what is between them. */
+static bool between(struct bytes b, const char *head, const char *tail,
+                    struct bytes *out)
+{
+    size_t h = strlen(head), l = strlen(tail);
+
+    if (b.len < h + l || memcmp(b.ptr, head, h) != 0 ||
+        memcmp(b.ptr + b.len - l, tail, l) != 0)
+        return false;
+    *out = bytes_of(b.ptr + h, b.len - h - l);
+    return true;
+}
+
+/* A group as merge_key_make wrote it: without control characters, so that quote and
+ * backslash are all that is escaped. */
+static bool group_of(struct bytes merge_key, char out[MERGE_GROUP_MAX + 1])
+{
+    struct bytes in;
+    size_t n = 0;
+
+    if (!between(merge_key, "{\"group\":\"", "\"}", &in))
+        return false;
+    for (size_t i = 0; i < in.len; i++) {
+        bool escaped = in.ptr[i] == '\\';
+        i += escaped;
+        uint8_t c = i < in.len ? in.ptr[i] : 0;
+        if (n == MERGE_GROUP_MAX || escaped != (c == '"' || c == '\\'))
+            return false;
+        out[n++] = (char)c;
+    }
+    out[n] = '\0';
+    return bytes_is_id(bytes_of(out, n), MERGE_GROUP_MAX);
+}
+
+/* Which kind of merge key it is, and its group; false: none. */
+static bool merge_parse(struct bytes key, int32_t *out_merge,
+                        char group[MERGE_GROUP_MAX + 1])
+{
+    group[0] = '\0';
+    *out_merge = BELAY_MERGE_GROUP;
+    if (bytes_eq(key, bytes_str("\"never\"")))
+        *out_merge = BELAY_MERGE_NEVER;
+    else if (bytes_eq(key, bytes_str("\"payload_default\"")))
+        *out_merge = BELAY_MERGE_PAYLOAD_DEFAULT;
+    else
+        return group_of(key, group);
+    return true;
+}
+
 unsigned batch_fault(const struct row *row)
 {
     char group[MERGE_GROUP_MAX + 1];
-    struct claim_candidate c;
-    int32_t merge;
+    int32_t n;
     unsigned column = number_fault(row);
 
     if (row_bytes(row, BATCH_ID).len == 0)
         return BATCH_ID;
-    if (!rules_parse(row_bytes(row, BATCH_RULES), &c) ||
-        !merge_parse(c.merge_key, &merge, group))
-        return BATCH_RULES;
+    if (!delivery_parse(row_bytes(row, BATCH_DELIVERY), &n))
+        return BATCH_DELIVERY;
+    if (!slot_parse(row_bytes(row, BATCH_SLOT), &n))
+        return BATCH_SLOT;
+    if (!merge_parse(row_bytes(row, BATCH_MERGE_KEY), &n, group))
+        return BATCH_MERGE_KEY;
     return column < BATCH_COLUMNS ? column : lease_fault(row);
 }
 
@@ -338,8 +389,10 @@ belay_rc batch_candidate(const struct row *row, struct claim_candidate *out,
 
     if (column < BATCH_COLUMNS)
         return batch_corrupt(row, column, err);
-    bool known = rules_parse(row_bytes(row, BATCH_RULES), out);
-    return known ? BELAY_OK : batch_corrupt(row, BATCH_RULES, err);
+    out->merge_key = row_bytes(row, BATCH_MERGE_KEY);
+    bool known = delivery_parse(row_bytes(row, BATCH_DELIVERY), &out->delivery) &&
+                 slot_parse(row_bytes(row, BATCH_SLOT), &out->slot);
+    return known ? BELAY_OK : batch_corrupt(row, BATCH_DELIVERY, err);
 }
 
 /* --- a batch as the caller sees it --- */
@@ -390,7 +443,7 @@ belay_rc batch_decode(const struct row *row, const struct row *payload,
     if (rc)
         return rc;
     if (!merge_parse(c.merge_key, &b.merge, group))
-        return batch_corrupt(row, BATCH_RULES, err);
+        return batch_corrupt(row, BATCH_MERGE_KEY, err);
     if (!items_count(items->b, &b.n_items))
         return corrupt_batch(row, "payload", items, err);
     b.delivery = c.delivery;

@@ -16,6 +16,7 @@
 #define SESSION_ID_MAX 255
 #define OWNER_ID_MAX 255
 #define SOURCE_KEY_MAX 512
+#define MERGE_GROUP_MAX 255
 #define BATCH_BYTES_MAX ((size_t)1 << 20) /* of all its payloads */
 #define BATCH_ITEMS_MAX 384               /* longer ones have a row of their own */
 

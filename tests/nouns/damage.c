@@ -44,7 +44,7 @@ static void real_format(struct world *w)
     if (!refused(w, "UPDATE belay_format SET format = 99, min_reader = 99"))
         return;
     EQ(w, w->err.actual, 99);
-    EQ(w, w->err.expected, 5);
+    EQ(w, w->err.expected, 4);
     OK(w, strstr(w->err.message, "99") != NULL);
 }
 
@@ -99,14 +99,9 @@ static void epochs_end_leases(struct world *w)
 static void poisoned_batches(struct world *w)
 {
     static const char *const ways[] = {
-        "UPDATE belay_batch SET rules = '[\"whenever\",\"join\",\"never\"]' WHERE seq "
-        "= 2",
-        "UPDATE belay_batch SET rules = "
-        "'[\"earliest_safe_boundary\",\"maybe\",\"never\"]'"
-        " WHERE seq = 2",
-        "UPDATE belay_batch SET rules = "
-        "'[\"earliest_safe_boundary\",\"join\",{\"group\":]'"
-        " WHERE seq = 2",
+        "UPDATE belay_batch SET delivery = 'whenever' WHERE seq = 2",
+        "UPDATE belay_batch SET slot = 'maybe' WHERE seq = 2",
+        "UPDATE belay_batch SET merge_key = '{\"group\":' WHERE seq = 2",
         "UPDATE belay_batch SET lease_fence = -5 WHERE seq = 2",
         "UPDATE belay_batch SET items = '[{' WHERE seq = 2",
         "UPDATE belay_batch SET items = '{}' WHERE seq = 2",

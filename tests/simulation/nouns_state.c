@@ -1,7 +1,6 @@
 /* What a walk of the namespace shows, as plain arrays. */
 #include "nouns.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <zlib.h>
 
@@ -34,23 +33,6 @@ static struct nlease lease_in(const struct row *r)
     };
 }
 
-/* ["<delivery>","<slot>",<merge key>] */
-static void read_rules(struct nstate *st, struct bytes rules, struct nbatch *out)
-{
-    char text[512], delivery[64], slot[64];
-    int at = 0;
-
-    (void)snprintf(text, sizeof(text), "%.*s", (int)rules.len, (const char *)rules.ptr);
-    if (sscanf(text, "[\"%63[^\"]\",\"%63[^\"]\",%n", delivery, slot, &at) != 2 ||
-        at == 0 || text[strlen(text) - 1] != ']') {
-        st->fault = "L12: a batch without rules";
-        return;
-    }
-    out->delivery = str_of(delivery);
-    out->slot = str_of(slot);
-    out->merge = text_of(bytes_of(text + at, strlen(text) - (size_t)at - 1));
-}
-
 static void read_batch(struct reading *g, const struct row *r)
 {
     struct nstate *st = g->st;
@@ -65,6 +47,9 @@ static void read_batch(struct reading *g, const struct row *r)
         .ver = r->ver,
         .id = column(r, BATCH_ID),
         .source = column(r, BATCH_SOURCE_KEY),
+        .delivery = column(r, BATCH_DELIVERY),
+        .slot = column(r, BATCH_SLOT),
+        .merge = column(r, BATCH_MERGE_KEY),
         .available_ms = row_i64(r, BATCH_AVAILABLE_AT_MS, 0),
         .enqueued_ms = row_i64(r, BATCH_ENQUEUED_AT_MS, -1),
         .due_ms = row_i64(r, BATCH_DUE_AT_MS, -1),
@@ -72,7 +57,6 @@ static void read_batch(struct reading *g, const struct row *r)
         .payloads = column(r, BATCH_ITEMS) != 0,
         .payload = column(r, BATCH_ITEMS),
     };
-    read_rules(st, row_bytes(r, BATCH_RULES), &st->batch[st->n_batches - 1]);
 }
 
 static struct nbatch *own_batch(struct reading *g, uint64_t session, int64_t seq)

@@ -405,7 +405,7 @@ static void tells_version(struct tap *t)
     if (!TAP_EQ(t, call("version", &answer), BELAY_OK))
         return;
     TAP_STR(t, json_string_value(json_object_get(answer, "version")), belay_version());
-    TAP_EQ(t, json_integer_value(json_object_get(answer, "store_format")), 5);
+    TAP_EQ(t, json_integer_value(json_object_get(answer, "store_format")), 4);
     const json_t *drivers = json_object_get(answer, "drivers");
     TAP_STR(t, json_string_value(json_array_get(drivers, 0)), "memory");
     json_decref(answer);

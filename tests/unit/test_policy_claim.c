@@ -196,119 +196,35 @@ static void names(struct tap *t)
 }
 
 /* clang-format off */
-#define SOON "[\"earliest_safe_boundary\","
-#define LATER "[\"after_current_turn_commit\","
 static const struct {
-    int32_t delivery, slot, merge; const char *group, *want, *merge_key;
-} rules[] = {
-    { BELAY_EARLIEST_SAFE_BOUNDARY, BELAY_EXCLUSIVE, BELAY_MERGE_NEVER, "",
-      RULES_OWN, "\"never\"" },
-    { BELAY_EARLIEST_SAFE_BOUNDARY, BELAY_JOIN, BELAY_MERGE_NEVER, "",
-      SOON "\"join\",\"never\"]", "\"never\"" },
-    { BELAY_AFTER_CURRENT_TURN_COMMIT, BELAY_JOIN, BELAY_MERGE_PAYLOAD_DEFAULT, "",
-      LATER "\"join\",\"payload_default\"]", "\"payload_default\"" },
-    { BELAY_AFTER_CURRENT_TURN_COMMIT, BELAY_EXCLUSIVE, BELAY_MERGE_GROUP, "a",
-      LATER "\"exclusive\",{\"group\":\"a\"}]", "{\"group\":\"a\"}" },
-    { BELAY_EARLIEST_SAFE_BOUNDARY, BELAY_JOIN, BELAY_MERGE_GROUP, "a\"b\\c",
-      SOON "\"join\",{\"group\":\"a\\\"b\\\\c\"}]", "{\"group\":\"a\\\"b\\\\c\"}" },
-    { BELAY_EARLIEST_SAFE_BOUNDARY, BELAY_JOIN, BELAY_MERGE_GROUP, "\",\"",
-      SOON "\"join\",{\"group\":\"\\\",\\\"\"}]", "{\"group\":\"\\\",\\\"\"}" },
-    { BELAY_EARLIEST_SAFE_BOUNDARY, BELAY_JOIN, BELAY_MERGE_GROUP, "\xc3\xa9",
-      SOON "\"join\",{\"group\":\"\xc3\xa9\"}]", "{\"group\":\"\xc3\xa9\"}" },
+    int32_t merge; const char *group, *want;
+} merge_keys[] = {
+    { BELAY_MERGE_NEVER,           "",        "\"never\"" },
+    { BELAY_MERGE_PAYLOAD_DEFAULT, "",        "\"payload_default\"" },
+    { BELAY_MERGE_GROUP,           "a",       "{\"group\":\"a\"}" },
+    { BELAY_MERGE_GROUP,           "a\"b\\c", "{\"group\":\"a\\\"b\\\\c\"}" },
+    { BELAY_MERGE_GROUP,           "\b\t\n\f\r\x01", "{\"group\":\"\\b\\t\\n\\f\\r\\u0001\"}" },
+    { BELAY_MERGE_GROUP,           "\xc3\xa9", "{\"group\":\"\xc3\xa9\"}" },
 };
 /* clang-format on */
 
-static void rules_by_table(struct tap *t)
+static void merge_keys_by_table(struct tap *t)
 {
     CLEANUP(arena_release) struct belay_arena a = { 0 };
-    char group[MERGE_GROUP_MAX + 1];
-    struct claim_candidate c;
     struct belay_error err;
-    struct bytes text;
-    int32_t merge;
+    struct bytes key;
 
-    for (size_t i = 0; i < COUNT_OF(rules); i++) {
-        const struct batch_rules r = { rules[i].delivery, rules[i].slot, rules[i].merge,
-                                       bytes_str(rules[i].group) };
-        TAP_EQ(t, rules_make(&r, &text, &a, &err), BELAY_OK);
-        if (!TAP_OK(t, bytes_eq(text, bytes_str(rules[i].want))))
-            printf("# it is %.*s\n", (int)text.len, (const char *)text.ptr);
-        TAP_OK(t, rules_parse(text, &c));
-        TAP_EQ(t, c.delivery, r.delivery);
-        TAP_EQ(t, c.slot, r.slot);
-        TAP_OK(t, bytes_eq(c.merge_key, bytes_str(rules[i].merge_key)));
-        TAP_OK(t, merge_parse(c.merge_key, &merge, group));
-        TAP_EQ(t, merge, r.merge);
-        TAP_STR(t, group, rules[i].group);
+    for (size_t i = 0; i < COUNT_OF(merge_keys); i++) {
+        TAP_EQ(t,
+               merge_key_make(merge_keys[i].merge, bytes_str(merge_keys[i].group), &key,
+                              &a, &err),
+               BELAY_OK);
+        if (!TAP_OK(t, bytes_eq(key, bytes_str(merge_keys[i].want))))
+            printf("# it is %.*s\n", (int)key.len, (const char *)key.ptr);
     }
-}
-
-static void rules_of_no_kind(struct tap *t)
-{
-    static const struct {
-        struct batch_rules r;
-        const char *reason;
-    } bad[] = {
-        { { 0, BELAY_JOIN, BELAY_MERGE_NEVER, { NULL, 0 } }, "delivery" },
-        { { 3, BELAY_JOIN, BELAY_MERGE_NEVER, { NULL, 0 } }, "delivery" },
-        { { 1, 0, BELAY_MERGE_NEVER, { NULL, 0 } }, "slot" },
-        { { 1, -1, BELAY_MERGE_NEVER, { NULL, 0 } }, "slot" },
-        { { 1, BELAY_JOIN, 3, { NULL, 0 } }, "merge" },
-        { { 1, BELAY_JOIN, -1, { NULL, 0 } }, "merge" },
-    };
-    CLEANUP(arena_release) struct belay_arena a = { 0 };
-    struct belay_error err;
-    struct bytes text;
-
-    for (size_t i = 0; i < COUNT_OF(bad); i++) {
-        TAP_EQ(t, rules_make(&bad[i].r, &text, &a, &err), BELAY_INVALID);
-        TAP_STR(t, err.reason, bad[i].reason);
-    }
-    /* Of a group that no id can be, too, it makes JSON. */
-    const struct batch_rules odd = { 1, BELAY_JOIN, BELAY_MERGE_GROUP,
-                                     bytes_str("\b\t\n\f\r\x01") };
-    TAP_EQ(t, rules_make(&odd, &text, &a, &err), BELAY_OK);
-    TAP_OK(t, bytes_eq(
-                  text,
-                  bytes_str(SOON "\"join\",{\"group\":\"\\b\\t\\n\\f\\r\\u0001\"}]")));
-}
-
-static void rules_that_are_none(struct tap *t)
-{
-    static const char *const texts[] = {
-        "",
-        "[",
-        "[\"",
-        "[\"earliest_safe_boundary\"",
-        "[\"earliest_safe_boundary\",\"join\"]",
-        "[\"earliest_safe_boundary\",\"join\",",
-        "[\"earliest_safe_boundary\",\"join\",\"never\"",
-        " [\"earliest_safe_boundary\",\"join\",\"never\"]",
-        "[\"whenever\",\"join\",\"never\"]",
-        "[\"earliest_safe_boundary\",\"\",\"never\"]",
-        "{\"earliest_safe_boundary\":1}",
-    };
-    static const char *const keys[] = { "",
-                                        "\"always\"",
-                                        "never",
-                                        "{\"group\":\"a\"b\"}",
-                                        "{\"group\":\"\"}",
-                                        "{\"group\":\"\\n\"}",
-                                        "{\"group\":\"a\\\"}",
-                                        "{\"group\":\"}" };
-    struct claim_candidate c = { .delivery = -7 };
-    char group[MERGE_GROUP_MAX + 1];
-    int32_t merge;
-
-    for (size_t i = 0; i < COUNT_OF(texts); i++) {
-        if (!TAP_OK(t, !rules_parse(bytes_str(texts[i]), &c)))
-            printf("# %s\n", texts[i]);
-    }
-    TAP_EQ(t, c.delivery, -7);
-    for (size_t i = 0; i < COUNT_OF(keys); i++) {
-        if (!TAP_OK(t, !merge_parse(bytes_str(keys[i]), &merge, group)))
-            printf("# %s\n", keys[i]);
-    }
+    TAP_EQ(t, merge_key_make(3, bytes_str(""), &key, &a, &err), BELAY_INVALID);
+    TAP_STR(t, err.reason, "merge");
+    TAP_EQ(t, merge_key_make(-1, bytes_str(""), &key, &a, &err), BELAY_INVALID);
 }
 
 static const struct tap_case cases[] = {
@@ -318,9 +234,7 @@ static const struct tap_case cases[] = {
     { "nonce changes the id and prefix is qwb:", batch_ids_by_table },
     { "a source key is escaped before it is hashed", source_keys_are_escaped },
     { "names, and back", names },
-    { "rules of a batch, by table", rules_by_table },
-    { "rules of no kind are refused", rules_of_no_kind },
-    { "a text that is no rules is told apart", rules_that_are_none },
+    { "merge keys are canonical JSON", merge_keys_by_table },
 };
 
 int main(int argc, char **argv)

@@ -1312,19 +1312,17 @@ static void test_dropping(struct tap *t)
     }
 
 /* clang-format off */
-#define SOON "[\"earliest_safe_boundary\","
 static const struct {
     const struct row_type *type; unsigned column; struct value value;
     const char *reason, *shown;
 } damages[] = {
-    { &row_batch, BATCH_RULES, J("[\"some\ntimes\",\"join\",\"never\"]"), "rules", "some\\ntimes" },
-    { &row_batch, BATCH_RULES, { .kind = VALUE_NULL }, "rules", "missing" },
-    { &row_batch, BATCH_RULES, J(""), "rules", "" },
-    { &row_batch, BATCH_RULES, J(SOON "\"\",\"never\"]"), "rules", "earliest" },
-    { &row_batch, BATCH_RULES, J(SOON "\"join\",\"always\"]"), "rules", "always" },
-    { &row_batch, BATCH_RULES, J(SOON "\"join\",{\"group\":\"a\"b\"}]"), "rules", "group" },
-    { &row_batch, BATCH_RULES, J(SOON "\"join\",{\"group\":\"\"}]"), "rules", "group" },
-    { &row_batch, BATCH_RULES, J(SOON "\"join\",{\"group\":\"\\n\"}]"), "rules", "group" },
+    { &row_batch, BATCH_DELIVERY, S("some\ntimes"), "delivery", "some\\ntimes" },
+    { &row_batch, BATCH_DELIVERY, { .kind = VALUE_NULL }, "delivery", "missing" },
+    { &row_batch, BATCH_SLOT, S(""), "slot", "" },
+    { &row_batch, BATCH_MERGE_KEY, J("\"always\""), "merge_key", "always" },
+    { &row_batch, BATCH_MERGE_KEY, J("{\"group\":\"a\"b\"}"), "merge_key", "group" },
+    { &row_batch, BATCH_MERGE_KEY, J("{\"group\":\"\"}"), "merge_key", "group" },
+    { &row_batch, BATCH_MERGE_KEY, J("{\"group\":\"\\n\"}"), "merge_key", "group" },
     { &row_batch, BATCH_AVAILABLE_AT_MS, N(-1), "available_at_ms", "-1" },
     { &row_batch, BATCH_ENQUEUED_AT_MS, N(INT64_MAX), "enqueued_at_ms", "9223372036854775807" },
     { &row_batch, BATCH_LEASE + LEASE_FENCE, N(-5), "lease_fence", "-5" },
@@ -1503,7 +1501,7 @@ static void checks(struct work *w)
     damage(w, &row_batch, 4, BATCH_DUE_AT_MS, value_i64(0));
     check_says(w, "rank_without_row 77;rank_without_row 4;row_without_rank 4;");
     damage(w, &row_batch, 4, BATCH_DUE_AT_MS, value_null());
-    damage(w, &row_batch, 4, BATCH_RULES, value_json(bytes_str("\"sometimes\"")));
+    damage(w, &row_batch, 4, BATCH_SLOT, value_str("sometimes"));
     (void)snprintf(want, sizeof(want), "bad_value %s;rank_without_row 77;",
                    bad->batch_id);
     check_says(w, want);
