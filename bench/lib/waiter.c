@@ -10,7 +10,7 @@
 #include "base/clock.h"
 
 #define SESSION "inbox"
-#define PATIENCE_US ((int64_t)10000000)
+#define PATIENCE_US ((int64_t)60000000)
 #define WARM_UP 5 /* connections and statements */
 
 /* What the waiter tells, by the monotonic clock; 0: it failed. */

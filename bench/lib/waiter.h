@@ -17,7 +17,7 @@ bool bench_waiter_start(struct bench_waiter *w, struct belay *(*open)(const void
 void bench_waiter_end(struct bench_waiter *w); /* also when it did not start */
 
 /* Seconds, each sample after the one before it. */
-#define BENCH_WAKEUPS_MAX 400
+#define BENCH_WAKEUPS_MAX 1000
 struct bench_wakeups {
     double enqueued[BENCH_WAKEUPS_MAX]; /* an enqueue here, while the waiter sleeps */
     double woken[BENCH_WAKEUPS_MAX];    /* from its start until the waiter wakes */
