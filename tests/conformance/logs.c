@@ -213,6 +213,7 @@ static void an_append_behind_a_trim(struct tap *t)
 struct publish {
     const char *data[3];
     size_t n;
+    bool looks; /* publish_in_epoch */
     struct txn_pos pos[3];
 };
 
@@ -361,6 +362,50 @@ static void a_trim_beyond_the_end(struct tap *t)
     TAP_OK(t, feed_pos_cmp(trimmed(&h), two.pos[0].pos) < 0);
 }
 
+#define EPOCH 9
+
+static belay_rc raise_epoch(struct txn *t, void *arg)
+{
+    const struct change to = { EPOCH_EPOCH, value_i64(EPOCH) };
+    const struct row *epoch;
+    belay_rc rc = txn_get(t, &row_epoch, NULL, &epoch);
+
+    (void)arg;
+    return rc ? rc : txn_put(t, &row_epoch, NULL, &to, 1);
+}
+
+/* One item, by a body that has looked at the epoch, or has not. */
+static belay_rc publish_in_epoch(struct txn *t, void *arg)
+{
+    struct publish *c = arg;
+    const struct row *epoch;
+    belay_rc rc = c->looks ? txn_get(t, &row_epoch, NULL, &epoch) : BELAY_OK;
+
+    return rc ? rc : publish_body(t, c);
+}
+
+static void positions_have_the_epoch(struct tap *t)
+{
+    CLEANUP(harness_close) struct harness h;
+    struct publish before = { .data = { "a" }, .n = 1 };
+    if (!harness_open(&h, t, 0))
+        return;
+
+    CHECK_RC(&h, harness_run(&h, publish_body, &before), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, raise_epoch, NULL), BELAY_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        struct publish c = { .data = { "b", "c" }, .n = 1 + i / 2, .looks = i % 2 };
+        CHECK_RC(&h, harness_run(&h, publish_in_epoch, &c), BELAY_OK);
+        if (i == 0) /* a store of one file needs none */
+            TAP_OK(t, c.pos[0].pos.epoch == EPOCH || c.pos[0].pos.epoch == 0);
+        else
+            TAP_EQ(t, c.pos[0].pos.epoch, before.pos[0].pos.epoch);
+        TAP_OK(t, feed_pos_cmp(c.pos[0].pos, before.pos[0].pos) > 0);
+        before = c;
+    }
+    check_feed(&h, (struct feed_pos){ 0 }, 10, "abbbcbc");
+}
+
 static belay_rc fail_after_append(struct txn *t, void *arg)
 {
     belay_rc rc = txn_feed_append(t, feed, bytes_str("lost"), arg);
@@ -395,6 +440,8 @@ static const struct tap_case cases[] = {
     { "feeds: trim drops entries and says up to where", feeds_are_trimmed },
     { "feeds: a trim beyond the end does not touch what comes later",
       a_trim_beyond_the_end },
+    { "feeds: positions have one epoch, whether the body has looked at it or not",
+      positions_have_the_epoch },
     { "feeds: a body that fails publishes nothing", nothing_is_published_by_a_failure },
 };
 const struct topic topic_logs = { cases, COUNT_OF(cases) };

@@ -155,6 +155,44 @@ static void effects_come_after(struct tap *t)
     }
 }
 
+/* That a scan has found a member says where it stands, there and nowhere else. */
+static void what_was_found_stands_there(struct tap *t)
+{
+    static const struct {
+        const char *index, *member;
+        int64_t rank;
+        belay_rc rc;
+    } removes[] = { { "i", "a", 2, BELAY_CORRUPT },
+                    { "j", "a", 1, BELAY_CORRUPT },
+                    { "i", "b", 1, BELAY_CORRUPT },
+                    { "j", "e", 3, BELAY_OK }, /* which it has not */
+                    { "i", "a", 1, BELAY_OK } };
+    CLEANUP(harness_close) struct harness h;
+    if (!harness_open(&h, t, 0) || !guards_scans(&h))
+        return;
+
+    CHECK_RC(&h, harness_run(&h, fill, NULL), BELAY_OK);
+    const struct ranked first = { one[0], bytes_str("a"), 1 };
+    const struct scan_guard g = { .indexes = one,
+                                  .n_indexes = 1,
+                                  .min_rank = -RANK_MAX,
+                                  .max_rank = RANK_MAX,
+                                  .limit = 1,
+                                  .found = &first,
+                                  .n = 1 };
+    for (size_t i = 0; i < COUNT_OF(removes); i++) {
+        struct raw r;
+        raw_begin(&r, &h);
+        raw_rank(&r, EFFECT_RANK_REMOVE, removes[i].index, removes[i].member,
+                 removes[i].rank, 0);
+        r.plan.scans = &g;
+        r.plan.n_scans = 1;
+        CHECK_RC(&h, raw_commit(&r), removes[i].rc);
+        TAP_OK(t, !r.result.conflict);
+        raw_end(&r);
+    }
+}
+
 /* What another attempt holds is about to be taken. */
 static void held_by_others(struct tap *t)
 {
@@ -269,6 +307,8 @@ static void newcomers_are_seen(struct tap *t)
 static const struct tap_case cases[] = {
     { "a plan may say what scans must find", what_scans_must_find },
     { "scan guards are about what was before the plan", effects_come_after },
+    { "what a scan guard has found stands there and nowhere else",
+      what_was_found_stands_there },
     { "a scan guard may ask that nobody holds anything", held_by_others },
     { "a scan that is asked again finds what is there", asked_again },
     { "a scan that is asked again finds newcomers", newcomers_are_seen },

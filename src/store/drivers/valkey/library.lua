@@ -1,5 +1,5 @@
 #!lua name=belay5
--- revision 1
+-- revision 2
 --
 -- What the Valkey driver needs done at one moment: a plan (belay5_commit; belay5_enter, if there
 -- is not much to it; belay5_commit_seen, if scans find what it says), and parts of rank
@@ -43,6 +43,8 @@ local APPEND, ALL, FEED = 1, 2, 3
 local HEAD, WIDE = 15, 255
 -- A put has the arguments that the one before shares.
 local AS_BEFORE = 255
+-- Arguments of a scan within which its members are noted.
+local SEEN = 30
 
 -- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
 
@@ -118,10 +120,13 @@ local function is_double(args, i, n)
 end
 
 -- Of single effects on indexes: whether members that leave (key, rank, member) or move (key,
--- old rank, rank, member) stand where the plan says.
-local function check_singles(args, i, n_remove, n_move)
+-- old rank, rank, member) stand where the plan says.  Those in `seen` (nil: none) do, where it
+-- says.
+local function check_singles(args, i, n_remove, n_move, seen)
   for k = i, i + 3 * n_remove - 1, 3 do
-    if not stands_at(args[k], args[k + 2], args[k + 1]) then
+    local place = seen and seen[args[k + 2]]
+    if not (place and place[1] == args[k] and place[2] == args[k + 1])
+      and not stands_at(args[k], args[k + 2], args[k + 1]) then
       return false
     end
   end
@@ -319,9 +324,9 @@ local function append_to_feed(base, feed, data, epoch)
 end
 
 -- The one item of a plan that has nothing else beside rows and ranks: key of the row with the
--- epoch, "a", feed, data.
-local function append_first(base, args, i)
-  local epoch = args[i] ~= '' and try('HGET', args[i], 'epoch') or '0'
+-- epoch, "a", feed, data.  The epoch may be known already.
+local function append_first(base, args, i, epoch)
+  epoch = epoch or args[i] ~= '' and try('HGET', args[i], 'epoch') or '0'
   if type_of(epoch) ~= 'string' then
     return nil, epoch
   end
@@ -494,9 +499,9 @@ end
 --
 -- What every plan has is done here, in one piece, the rest by others: on a server that has slept
 -- each function that is called costs as much as a command.
-local function run(base, args)
+local function run(base, args, seen)
   local call, spread, head = call, spread, args[1]
-  local _, _, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
+  local wakes, n_hold, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
     n_add, n_remove, n_move, n_group, rest = numbers_of(head)
   local n_look = n_put - n_new + n_delete + n_guard
   local n_old, raises_at = n_look + n_raise, 2 + n_new + n_look
@@ -510,15 +515,26 @@ local function run(base, args)
       return first_there(args, n_new)
     end
   end
+  local epoch_key, epoch
+  if rest == FEED and n_hold == 0 then
+    epoch_key = args[#args - 2 * wakes - 3] -- its item comes last, but for the wake-up
+  end
   for i = 2 + n_new, raises_at - 1 do
-    if (call('HGET', args[i], 'ver') or '0') ~= args[i + n_old] then
+    local version
+    if args[i] == epoch_key then
+      local found = call('HMGET', epoch_key, 'ver', 'epoch')
+      version, epoch = found[1], found[2]
+    else
+      version = call('HGET', args[i], 'ver')
+    end
+    if (version or '0') ~= args[i + n_old] then
       return i - 1
     end
   end
   local i, n, results, entries_at = removes_at, nil, nil, nil
   local has_more = n_remove + n_move + n_group + rest > 0
   if has_more then
-    local good = check_singles(args, i, n_remove, n_move)
+    local good = check_singles(args, i, n_remove, n_move, seen)
     i = i + 3 * n_remove + 4 * n_move
     for _ = 1, good and n_group or 0 do
       i, good = check_group(args, i)
@@ -560,7 +576,7 @@ local function run(base, args)
   end
   local position
   if not failed and rest == FEED then
-    position, failed = append_first(base, args, i)
+    position, failed = append_first(base, args, i, epoch)
     if failed then
       drop(args, adds_at, removes_at - 1)
     end
@@ -613,8 +629,8 @@ local function run(base, args)
   return position and { 'done', { position } } or 0
 end
 
-local function commit(base, args)
-  local answer = run(base, args)
+local function commit(base, args, seen)
+  local answer = run(base, args, seen)
   local wakes, n_hold = byte(args[1], 1, 2)
   if wakes == WIDE then
     wakes, n_hold = number('>I4I4', args[1], 2)
@@ -1083,22 +1099,36 @@ local function scan_stands(base, args, at)
   return true, next_at
 end
 
+-- Notes where the members of a scan stand, if they are few.
+local function note_places(args, at, seen)
+  local n_index, _, _, n = number('>I4I4BI4', args[at])
+  local keys_at = at + 3
+  for i = keys_at + n_index, keys_at + n_index + 3 * n - 1, 3 do
+    seen[args[i + 1]] = { args[keys_at + args[i] - 1], args[i + 2] }
+    if i > at + SEEN then
+      return
+    end
+  end
+end
+
 -- -s: scan s finds something else than it is to find; or as commit.
 local function commit_seen(base, args)
-  local last = #args
+  local last, seen = #args, {}
   local first = last - args[last]
-  local at, good, s = first, true, 0
+  local at, s = first, 0
   while at < last do
+    local good, next_at = scan_stands(base, args, at)
     s = s + 1
-    good, at = scan_stands(base, args, at)
     if not good then
       return -s
     end
+    note_places(args, at, seen)
+    at = next_at
   end
   for i = last, first, -1 do
     args[i] = nil
   end
-  return commit(base, args)
+  return commit(base, args, seen)
 end
 
 redis.register_function('belay5_commit', function(keys, packed)
