@@ -324,7 +324,7 @@ local function append_to_feed(base, feed, data, epoch)
 end
 
 -- The one item of a plan that has nothing else beside rows and ranks: key of the row with the
--- epoch, "a", feed, data.  The epoch may be known already.
+-- epoch, "a", feed, data, "".  The epoch may be known already.
 local function append_first(base, args, i, epoch)
   epoch = epoch or args[i] ~= '' and try('HGET', args[i], 'epoch') or '0'
   if type_of(epoch) ~= 'string' then
@@ -517,7 +517,7 @@ local function run(base, args, seen)
   end
   local epoch_key, epoch
   if rest == FEED and n_hold == 0 then
-    epoch_key = args[#args - 2 * wakes - 3] -- its item comes last, but for the wake-up
+    epoch_key = args[#args - 2 * wakes - 4] -- its item comes last, but for the wake-up
   end
   for i = 2 + n_new, raises_at - 1 do
     local version
