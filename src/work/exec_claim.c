@@ -30,6 +30,8 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
                                     .ahead = 1 };
     out[CLAIM_ROSTERS] = (struct scan){ .indexes = c->view.rosters,
                                         .n_indexes = c->view.n_rosters,
+                                        .min_rank = -RANK_MAX,
+                                        .max_rank = RANK_MAX,
                                         .limit = ROUTES_MAX,
                                         .again = small };
     out[CLAIM_READY] = (struct scan){ .indexes = c->view.ready,

@@ -204,6 +204,41 @@ static void rank_entries_must_be_as_named(struct tap *t)
     raw_end(&r);
 }
 
+/* One enters an index, one leaves it: both or neither. */
+static void enters_and_leaves(struct tap *t)
+{
+    static const struct {
+        const char *enters, *leaves;
+        int64_t old_rank;
+        belay_rc rc;
+        const char *why;
+    } rows[] = { { "there", "leaves", 2, BELAY_CORRUPT, "in the index already" },
+                 { "new", "leaves", 3, BELAY_CORRUPT, "at another rank" },
+                 { "new", "nobody", 2, BELAY_CORRUPT, "not in the index" },
+                 { "there", "nobody", 2, BELAY_CORRUPT, "in the index" },
+                 { "new", "leaves", 2, BELAY_OK, NULL } };
+    CLEANUP(harness_close) struct harness h;
+    struct raw r;
+    if (!harness_open(&h, t, 0))
+        return;
+
+    raw_begin(&r, &h);
+    raw_rank(&r, EFFECT_RANK_ADD, "i", "there", 0, 1);
+    raw_rank(&r, EFFECT_RANK_ADD, "i", "leaves", 0, 2);
+    CHECK_RC(&h, raw_commit(&r), BELAY_OK);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CLEANUP(buf_release) struct buf before = harness_dump(&h);
+        raw_rank(&r, EFFECT_RANK_REMOVE, "i", rows[i].leaves, rows[i].old_rank, 0);
+        raw_rank(&r, EFFECT_RANK_ADD, "i", rows[i].enters, 0, 1);
+        CHECK_RC(&h, raw_commit(&r), rows[i].rc);
+        TAP_OK(t, !rows[i].why || strstr(r.err.message, rows[i].why) ||
+                      strstr(r.err.message, "not as the plan expects")); /* naive */
+        CLEANUP(buf_release) struct buf after = harness_dump(&h);
+        TAP_EQ(t, bytes_eq(buf_view(&before), buf_view(&after)), rows[i].rc != 0);
+    }
+    raw_end(&r);
+}
+
 /* PUT and DELETE through the driver's door, with columns that are not named. */
 static void put_keeps_other_columns(struct tap *t)
 {
@@ -240,6 +275,7 @@ static const struct tap_case cases[] = {
       a_read_sees_what_was_committed },
     { "commits: rank entries must be where the plan says",
       rank_entries_must_be_as_named },
+    { "commits: one enters an index and one leaves it, or neither", enters_and_leaves },
     { "commits: a put changes the columns it names", put_keeps_other_columns },
 };
 const struct topic topic_commits = { cases, COUNT_OF(cases) };

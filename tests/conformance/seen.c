@@ -6,6 +6,8 @@ static const struct bytes one[] = { { (const uint8_t *)"i", 1 } };
 static const struct bytes two[] = { { (const uint8_t *)"i", 1 },
                                     { (const uint8_t *)"j", 1 } };
 
+#define MANY 300
+
 static bool guards_scans(const struct harness *h)
 {
     return (h->driver->caps & DRIVER_SCAN_GUARDS) != 0;
@@ -46,6 +48,7 @@ static const struct guard_case rows[] = {
     { "up to the last of a rank",    one, 1, -RANK_MAX, RANK_MAX, 3, "ia1 ib2 ic2",     true },
     { "all of them",                 one, 1, -RANK_MAX, RANK_MAX, 9, "ia1 ib2 ic2 id9", true },
     { "a range",                     one, 1, 2,         8,        9, "ib2 ic2",         true },
+    { "the first of a range",        one, 1, 2,         RANK_MAX, 1, "ib2",             true },
     { "nothing where nothing is",    one, 1, 3,         8,        1, "",                true },
     { "several indexes, merged",     two, 2, -RANK_MAX, RANK_MAX, 3, "ia1 ib2 jb2",     true },
     { "of several, one has none",    two, 2, 4,         RANK_MAX, 2, "id9",             true },
@@ -53,7 +56,10 @@ static const struct guard_case rows[] = {
     { "another one is the first",    one, 1, -RANK_MAX, RANK_MAX, 1, "ib2",             false },
     { "it stands elsewhere",         one, 1, -RANK_MAX, RANK_MAX, 1, "ia2",             false },
     { "there are more of them",      one, 1, -RANK_MAX, RANK_MAX, 9, "ia1 ib2 ic2",     false },
+    { "there are more in the range", one, 1, 2,         8,        9, "ib2",             false },
     { "there are fewer of them",     one, 1, 2,         8,        9, "ib2 ic2 id9",     false },
+    { "fewer than all of them",      one, 1, -RANK_MAX, RANK_MAX, 5, "ia1 ib2 ic2 id9 ie9", false },
+    { "another one is behind it",    one, 1, -RANK_MAX, RANK_MAX, 2, "ia1 ic2",         false },
     { "something where nothing is",  one, 1, 2,         8,        1, "",                false },
     { "out of order",                one, 1, -RANK_MAX, RANK_MAX, 2, "ib2 ia1",         false },
     { "another index comes between", two, 2, -RANK_MAX, RANK_MAX, 3, "ia1 ib2 ic2",     false },
@@ -187,8 +193,55 @@ static void what_was_found_stands_there(struct tap *t)
                  removes[i].rank, 0);
         r.plan.scans = &g;
         r.plan.n_scans = 1;
+        if (removes[i].rank == 1) /* one enters along with it */
+            raw_rank(&r, EFFECT_RANK_ADD, removes[i].index, "n", 0, 7);
         CHECK_RC(&h, raw_commit(&r), removes[i].rc);
         TAP_OK(t, !r.result.conflict);
+        raw_end(&r);
+    }
+}
+
+/* More indexes, and more members, than a byte says. */
+static belay_rc fill_many(struct txn *t, void *arg)
+{
+    const struct ranked *all = arg;
+    belay_rc rc = BELAY_OK;
+
+    for (size_t i = 0; i < MANY && !rc; i++)
+        rc = txn_rank_add(t, all[i].index, all[i].rank, all[i].member);
+    return rc;
+}
+
+static void many_must_be_found(struct tap *t)
+{
+    static char names[MANY][8];
+    struct ranked all[MANY], first[MANY];
+    struct bytes indexes[MANY];
+    CLEANUP(harness_close) struct harness h;
+    if (!harness_open(&h, t, 0) || !guards_scans(&h))
+        return;
+
+    for (size_t i = 0; i < MANY; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "m%03zu", i);
+        indexes[i] = bytes_str(names[i]);
+        all[i] = (struct ranked){ indexes[i], indexes[i], 5 };
+        first[i] = (struct ranked){ one[0], indexes[i], (int64_t)i };
+    }
+    CHECK_RC(&h, harness_run(&h, fill_many, all), BELAY_OK);
+    CHECK_RC(&h, harness_run(&h, fill_many, first), BELAY_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        bool several = i % 2 == 0, lacks_one = i >= 2;
+        const struct scan_guard g = { .indexes = several ? indexes : one,
+                                      .n_indexes = several ? MANY : 1,
+                                      .min_rank = -RANK_MAX,
+                                      .max_rank = RANK_MAX,
+                                      .limit = MANY + 1,
+                                      .found = several ? all : first,
+                                      .n = MANY - lacks_one };
+        struct raw r;
+        raw_begin(&r, &h);
+        commit_under(&r, &g, names[i]);
+        TAP_EQ(t, r.result.conflict, lacks_one);
         raw_end(&r);
     }
 }
@@ -309,6 +362,7 @@ static const struct tap_case cases[] = {
     { "scan guards are about what was before the plan", effects_come_after },
     { "what a scan guard has found stands there and nowhere else",
       what_was_found_stands_there },
+    { "a scan guard may be about many indexes and members", many_must_be_found },
     { "a scan guard may ask that nobody holds anything", held_by_others },
     { "a scan that is asked again finds what is there", asked_again },
     { "a scan that is asked again finds newcomers", newcomers_are_seen },

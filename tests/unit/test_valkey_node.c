@@ -381,7 +381,7 @@ static void loads_functions(struct tap *t)
     struct fake f;
 
     TAP_OK(t, fake_start(&f, function_once, NULL));
-    forget_library(&f, "#!lua name=belay5\n-- revision 0\n"); /* an older one */
+    forget_library(&f, "#!lua name=belay6\n-- revision 0\n"); /* an older one */
     struct vk_store *s = open_store(t, &f);
     if (!s)
         return;
@@ -395,7 +395,7 @@ static void loads_functions(struct tap *t)
     TAP_STR(t, err.reason, "functions");
     close_store(s);
     /* Who may not load works with what is there; a newer one stays. */
-    forget_library(&f, "#!lua name=belay5\n-- revision 999999\n");
+    forget_library(&f, "#!lua name=belay6\n-- revision 999999\n");
     unsigned loads = atomic_load(&f.n_loads);
     s = open_store(t, &f);
     expect(t, s, "FCALL", 7);

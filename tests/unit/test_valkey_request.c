@@ -117,6 +117,57 @@ static void packed_or_not(struct tap *t)
     }
 }
 
+/* What a function answers as one text. */
+static void unpacked(struct tap *t)
+{
+    static const uint8_t text[] =
+        "\x93\x92\x01\xa3one\xdc\x00\x02\xcd\x01\x02\xd9\x03two"
+        "\xdd\x00\x00\x00\x01\xdb\x00\x00\x00\x01x";
+    CLEANUP(arena_release) struct belay_arena a = { .first = NULL };
+    struct belay_error err;
+    struct vk_reply got;
+
+    if (!TAP_OK(t, !vk_unpack(bytes_of(text, sizeof(text) - 1), &a, &got, &err)))
+        return;
+    TAP_EQ(t, got.kind, VK_ARRAY);
+    TAP_EQ(t, got.n, 3);
+    TAP_EQ(t, got.sub[0].sub[0].i, 1);
+    TAP_OK(t, bytes_eq(got.sub[0].sub[1].b, bytes_str("one")));
+    TAP_EQ(t, got.sub[1].sub[0].i, 258);
+    TAP_OK(t, bytes_eq(got.sub[1].sub[1].b, bytes_str("two")));
+    TAP_EQ(t, got.sub[2].n, 1);
+    TAP_OK(t, bytes_eq(got.sub[2].sub[0].b, bytes_str("x")));
+    /* Cut anywhere it is nothing. */
+    for (size_t n = 0; n < sizeof(text) - 1; n++) {
+        uint8_t *part = malloc(n > 0 ? n : 1); /* a sanitizer sees its end */
+        if (!TAP_OK(t, part))
+            return;
+        memcpy(part, text, n);
+        TAP_EQ(t, vk_unpack(bytes_of(part, n), &a, &got, &err), BELAY_CORRUPT);
+        free(part);
+    }
+}
+
+static void not_unpacked(struct tap *t)
+{
+    static const struct bytes rows[] = {
+        { (const uint8_t *)"\xa1xy", 3 },               /* something behind it */
+        { (const uint8_t *)"\xdd\xff\xff\xff\xff", 5 }, /* more than there can be */
+        { (const uint8_t *)"\xdb\xff\xff\xff\xff", 5 },
+        { (const uint8_t *)"\x91\x91\x91\x91\x91\x01", 6 }, /* too deep */
+        { (const uint8_t *)"\x81\x01\x01", 3 },             /* a map */
+        { (const uint8_t *)"\xc0", 1 },                     /* nil */
+        { (const uint8_t *)"\xff", 1 },                     /* a negative number */
+    };
+    CLEANUP(arena_release) struct belay_arena a = { .first = NULL };
+    struct vk_reply got = { .i = 77 };
+    struct belay_error err;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        TAP_EQ(t, vk_unpack(rows[i], &a, &got, &err), BELAY_CORRUPT);
+    TAP_EQ(t, got.i, 77); /* untouched */
+}
+
 /* --- answers --- */
 
 /* Parses all of it, in pieces of so many bytes. */
@@ -375,7 +426,7 @@ static void revisions(struct tap *t)
     TAP_EQ(t, vk_library_revision(bytes_str("#!lua name=x\n-- revision\n")), 0);
     TAP_EQ(t, vk_library_revision(bytes_str("")), 0);
     TAP_OK(t, vk_library_revision(bytes_str(vk_library_text)) > 0);
-    TAP_OK(t, strncmp(vk_library_text, "#!lua name=belay5\n", 18) == 0);
+    TAP_OK(t, strncmp(vk_library_text, "#!lua name=belay6\n", 18) == 0);
 }
 
 static const struct tap_case cases[] = {
@@ -383,6 +434,8 @@ static const struct tap_case cases[] = {
     { "a request grows to any size", commands_grow },
     { "texts of any length go as one argument of a call", packed },
     { "many texts go as arguments of their own", packed_or_not },
+    { "an answer in one text is taken apart, whole or not at all", unpacked },
+    { "one that no function gives is corrupt", not_unpacked },
     { "answers are understood, however they are cut", answers },
     { "an array has all its elements, however many", large_arrays },
     { "an answer that nobody wants is passed over", unwanted_answers },

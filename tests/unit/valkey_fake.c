@@ -71,7 +71,7 @@ static void load(struct fake *f, struct bytes text, struct buf *out)
     }
     free(f->library);
     f->library = strndup((const char *)text.ptr, text.len);
-    buf_append_str(out, "$6\r\nbelay5\r\n");
+    buf_append_str(out, "$6\r\nbelay6\r\n");
 }
 
 static void say_functions(struct fake *f, const struct bytes *args, size_t n,
@@ -82,7 +82,7 @@ static void say_functions(struct fake *f, const struct bytes *args, size_t n,
     } else if (!f->library) {
         buf_append_str(out, "*0\r\n");
     } else {
-        buf_append_str(out, "*1\r\n*4\r\n$12\r\nlibrary_name\r\n$6\r\nbelay5\r\n"
+        buf_append_str(out, "*1\r\n*4\r\n$12\r\nlibrary_name\r\n$6\r\nbelay6\r\n"
                             "$12\r\nlibrary_code\r\n");
         put_string(out, f->library);
     }

@@ -6,7 +6,7 @@
 
 #include "vk.h"
 
-#define LIBRARY "belay5"
+#define LIBRARY "belay6"
 #define MARK "-- revision "
 
 /* The text of the functions on the server; the caller frees it.  NULL: it has none. */

@@ -187,7 +187,7 @@ static void add_questions(struct vk_request *r)
     vk_command(r, 4, "FUNCTION");
     vk_arg_str(r, "LIST");
     vk_arg_str(r, "LIBRARYNAME");
-    vk_arg_str(r, "belay5");
+    vk_arg_str(r, "belay6");
 }
 
 static belay_rc examine(struct patient *p, struct belay_error *err)

@@ -120,7 +120,7 @@ uint64_t vk_generation(struct vk_store *s, struct bytes ns); /* 0: not known yet
 
 /* --- library.c --- */
 
-/* library.lua, made at build time.  It begins with "#!lua name=belay5"; a line of its
+/* library.lua, made at build time.  It begins with "#!lua name=belay6"; a line of its
  * own, "-- revision N", has the number that grows with every change of the text: an older
  * program leaves a newer library alone. */
 extern const char vk_library_text[];

@@ -1,7 +1,7 @@
 /* The functions of library.lua on a server: looked for, loaded, loaded again. */
 #include "store/drivers/valkey/net.h"
 
-#define NAME "belay5"
+#define NAME "belay6"
 
 int64_t vk_library_revision(struct bytes text)
 {

@@ -1,9 +1,9 @@
-#!lua name=belay5
--- revision 2
+#!lua name=belay6
+-- revision 1
 --
--- What the Valkey driver needs done at one moment: a plan (belay5_commit; belay5_enter, if there
--- is not much to it; belay5_commit_seen, if scans find what it says), and parts of rank
--- indexes (belay5_scan; belay5_pick, which also holds what it finds).  plan_args.c,
+-- What the Valkey driver needs done at one moment: a plan (belay6_commit; belay6_enter, if there
+-- is not much to it; belay6_commit_seen, if scans find what it says), and parts of rank
+-- indexes (belay6_scan; belay6_pick, which also holds what it finds).  plan_args.c,
 -- plan_scans.c and scan.c say what the arguments are; this file knows shapes and takes no
 -- decision.
 --
@@ -14,25 +14,26 @@
 -- While the library is loaded there is nothing but `redis.register_function`: what the
 -- functions use is looked up by the first call.
 local call, try, spread, to_number, number
-local find, sub, byte, gsub, format, gmatch, concat, type_of, unpacked
+local find, sub, byte, gsub, format, gmatch, concat, type_of, unpacked, packed_up
 
 local function look_up()
   call, try, spread, to_number, number =
     redis.call, redis.pcall, unpack, tonumber, struct.unpack
   find, sub, byte, gsub = string.find, string.sub, string.byte, string.gsub
   format, gmatch, concat = string.format, string.gmatch, table.concat
-  type_of, unpacked = type, cmsgpack.unpack
+  type_of, unpacked, packed_up = type, cmsgpack.unpack, cmsgpack.pack
 end
 
--- The arguments of a call: a few come as one, an array of texts (vk_fcall).
+-- The arguments of a call, and how many there are: a few come as one, an array of texts
+-- (vk_fcall).
 local function taken_apart(args)
   if not call then
     look_up()
   end
-  if args[2] then
-    return args
+  if not args[2] then
+    args = unpacked(args[1])
   end
-  return unpacked(args[1])
+  return args, #args
 end
 
 local HALF = 10000000000
@@ -43,8 +44,11 @@ local APPEND, ALL, FEED = 1, 2, 3
 local HEAD, WIDE = 15, 255
 -- A put has the arguments that the one before shares.
 local AS_BEFORE = 255
--- Arguments of a scan within which its members are noted.
-local SEEN = 30
+-- How a scan is asked that must find something: nobody may hold what it finds; it may find more
+-- behind that; by place, not by rank.
+local UNHELD, FULL, BY_PLACE = 1, 2, 4
+-- Members of a scan that are noted.
+local NOTED = 8
 
 -- --- numbers of 64 bits: high * HALF + low, 0 <= low < HALF ---
 
@@ -120,13 +124,13 @@ local function is_double(args, i, n)
 end
 
 -- Of single effects on indexes: whether members that leave (key, rank, member) or move (key,
--- old rank, rank, member) stand where the plan says.  Those in `seen` (nil: none) do, where it
--- says.
-local function check_singles(args, i, n_remove, n_move, seen)
+-- old rank, rank, member) stand where the plan says.  What scans have just found need not be
+-- looked up: by member, in which index, and at which rank.
+local function check_singles(args, i, n_remove, n_move, seen_in, seen_at)
   for k = i, i + 3 * n_remove - 1, 3 do
-    local place = seen and seen[args[k + 2]]
-    if not (place and place[1] == args[k] and place[2] == args[k + 1])
-      and not stands_at(args[k], args[k + 2], args[k + 1]) then
+    local member = args[k + 2]
+    if not (seen_in and seen_in[member] == args[k] and seen_at[member] == args[k + 1])
+      and not stands_at(args[k], member, args[k + 1]) then
       return false
     end
   end
@@ -299,7 +303,7 @@ end
 -- The position of an item; or nil, and an error, nothing being written.
 local function append_to_feed(base, feed, data, epoch)
   local feeds, key = base .. ':feeds', base .. ':f:' .. feed
-  local n = try('HINCRBY', feeds, feed, 1)
+  local n = try('HINCRBY', feeds, feed, '1')
   if type_of(n) ~= 'number' then
     return nil, n
   end
@@ -312,7 +316,7 @@ local function append_to_feed(base, feed, data, epoch)
     if n == 1 then
       call('HDEL', feeds, feed)
     else
-      call('HINCRBY', feeds, feed, -1)
+      call('HINCRBY', feeds, feed, '-1')
     end
     return nil, got
   end
@@ -499,7 +503,7 @@ end
 --
 -- What every plan has is done here, in one piece, the rest by others: on a server that has slept
 -- each function that is called costs as much as a command.
-local function run(base, args, seen)
+local function run(base, args, last_arg, seen_in, seen_at)
   local call, spread, head = call, spread, args[1]
   local wakes, n_hold, n_new, n_put, n_delete, n_guard, n_raise, n_null, nulls_at, adds_at,
     n_add, n_remove, n_move, n_group, rest = numbers_of(head)
@@ -517,7 +521,7 @@ local function run(base, args, seen)
   end
   local epoch_key, epoch
   if rest == FEED and n_hold == 0 then
-    epoch_key = args[#args - 2 * wakes - 4] -- its item comes last, but for the wake-up
+    epoch_key = args[last_arg - 2 * wakes - 4] -- its item comes last, but for the wake-up
   end
   for i = 2 + n_new, raises_at - 1 do
     local version
@@ -534,7 +538,7 @@ local function run(base, args, seen)
   local i, n, results, entries_at = removes_at, nil, nil, nil
   local has_more = n_remove + n_move + n_group + rest > 0
   if has_more then
-    local good = check_singles(args, i, n_remove, n_move, seen)
+    local good = check_singles(args, i, n_remove, n_move, seen_in, seen_at)
     i = i + 3 * n_remove + 4 * n_move
     for _ = 1, good and n_group or 0 do
       i, good = check_group(args, i)
@@ -629,13 +633,13 @@ local function run(base, args, seen)
   return position and { 'done', { position } } or 0
 end
 
-local function commit(base, args, seen)
-  local answer = run(base, args, seen)
+-- The plan's arguments end at `last`.
+local function commit(base, args, last, seen_in, seen_at)
+  local answer = run(base, args, last, seen_in, seen_at)
   local wakes, n_hold = byte(args[1], 1, 2)
   if wakes == WIDE then
     wakes, n_hold = number('>I4I4', args[1], 2)
   end
-  local last = #args
   if wakes == 1 then
     last = last - 2
     if answer == 0 or (type_of(answer) == 'table' and answer[1] == 'done') then
@@ -651,25 +655,25 @@ end
 -- A plan of nothing but rows that come into being, rows that are raised, and members that enter
 -- indexes one by one, with the arguments of commit.  It is commit in short, which a server that
 -- has slept has read sooner; what does not fit is taken back and left to commit.
-local function enter(base, args)
+local function enter(base, args, last)
   local call, try, spread, head = call, try, spread, args[1]
   local wakes, _, n_new, n_put, _, _, n_raise, _, _, adds_at, n_add = byte(head, 1, HEAD)
   local at = 2 + n_new
   if n_new > 0 and call('EXISTS', spread(args, 2, at - 1)) > 0 then
-    return commit(base, args)
+    return commit(base, args, last)
   end
   for i = at, at + n_raise - 1 do
     local got = try('HINCRBY', args[i], 'ver', '1')
     if got ~= args[i + n_raise] + 1 then
       lower_from(args, at, i, got)
-      return commit(base, args)
+      return commit(base, args, last)
     end
   end
   for i = adds_at, adds_at + 3 * n_add - 1, 3 do
     if try('ZADD', args[i], 'NX', args[i + 1], args[i + 2]) ~= 1 then
       drop(args, adds_at, i - 1)
       lower(args, at, at + n_raise - 1)
-      return commit(base, args)
+      return commit(base, args, last)
     end
   end
   at = at + 2 * n_raise
@@ -679,8 +683,7 @@ local function enter(base, args)
     at = next_at
   end
   if wakes == 1 then
-    at = #args
-    try('PUBLISH', args[at - 1], args[at])
+    try('PUBLISH', args[last - 1], args[last])
   end
   return 0
 end
@@ -811,9 +814,13 @@ end
 -- The first members of a range of ranks, as the server gives them.
 local function first_of(key, min, max, descending, limit)
   if descending then
-    return call('ZRANGE', key, max, min, 'BYSCORE', 'REV', 'LIMIT', 0, limit, 'WITHSCORES')
+    return call('ZRANGE', key, max, min, 'BYSCORE', 'REV', 'LIMIT', '0', limit,
+      'WITHSCORES')
   end
-  return call('ZRANGE', key, min, max, 'BYSCORE', 'LIMIT', 0, limit, 'WITHSCORES')
+  if min == '-inf' and max == '+inf' then
+    return call('ZRANGE', key, '0', limit - 1, 'WITHSCORES')
+  end
+  return call('ZRANGE', key, min, max, 'BYSCORE', 'LIMIT', '0', limit, 'WITHSCORES')
 end
 
 -- The first page of an index.
@@ -1001,7 +1008,8 @@ local function scan(here, args, at)
   return out, next_at
 end
 
--- Scans, one behind the other: the hits of each.
+-- Scans, one behind the other: the hits of each, as one text, which the server has to say
+-- sooner than its parts.
 local function scan_all(keys, packed)
   local args = taken_apart(packed)
   local here, out, at, n = { base = keys[1] }, {}, 1, 0
@@ -1009,7 +1017,7 @@ local function scan_all(keys, packed)
     n = n + 1
     out[n], at = scan(here, args, at)
   end
-  return out
+  return packed_up(out)
 end
 
 -- --- commit: what scans must find ---
@@ -1026,10 +1034,10 @@ local function is_before(a_rank, a_member, a_key, b_rank, b_member, b_key)
   return order < 0
 end
 
--- Whether an index holds of a range what is expected of it (index number, member, rank from
--- args[at]; n in all, of which `count` are its own), and behind that nothing that a scan of so
--- many members would have found.
-local function index_stands(args, keys_at, number_of, at, n, count, limit)
+-- Whether one of several indexes holds of a range what is expected of it (index number, member,
+-- rank from args[at]; n in all, of which `count` are its own), and behind that nothing that the
+-- scan would have found, unless it may find more.
+local function index_stands(args, keys_at, number_of, at, n, count, full)
   local key = args[keys_at + number_of - 1]
   local got = first_of(key, args[keys_at - 2], args[keys_at - 1], false, count + 1)
   local k = 1
@@ -1047,7 +1055,7 @@ local function index_stands(args, keys_at, number_of, at, n, count, limit)
     return true
   end
   local last = at + 3 * (n - 1)
-  return n == limit
+  return full
     and is_before(args[last + 2], args[last + 1], args[keys_at + args[last] - 1],
       got[k + 1], got[k], key)
 end
@@ -1065,6 +1073,17 @@ local function counts_of(args, at, n, n_index)
   return counts
 end
 
+local function indexes_stand(args, keys_at, n_index, n, full)
+  local found_at = keys_at + n_index
+  local counts = counts_of(args, found_at, n, n_index)
+  for k = 1, n_index do
+    if not index_stands(args, keys_at, k, found_at, n, counts[k], full) then
+      return false
+    end
+  end
+  return true
+end
+
 -- Whether anything of these indexes is held: whoever holds it is about to take it.
 local function is_held(base, args, keys_at, n_index)
   local holds = {}
@@ -1074,75 +1093,76 @@ local function is_held(base, args, keys_at, n_index)
   return call('EXISTS', spread(holds)) > 0
 end
 
--- Whether a scan finds what it is to find; and where the next one begins.
-local function scan_stands(base, args, at)
-  local n_index, limit, unheld, n = number('>I4I4BI4', args[at])
-  local keys_at, next_at = at + 3, at + 3 + n_index + 3 * n
-  if n == 0 then
-    for k = keys_at, keys_at + n_index - 1 do
-      if call('ZCOUNT', args[k], args[at + 1], args[at + 2]) > 0 then
-        return false
-      end
-    end
-    return true, next_at
+-- Whether a scan of one index, args[at], finds the n members behind it (member, rank), and no
+-- more; a few of them are noted.
+local function one_stands(args, at, n, how, seen_in, seen_at)
+  local key, got = args[at], nil
+  if how >= BY_PLACE then
+    got = call('ZRANGE', key, args[at - 2], args[at - 1], 'WITHSCORES')
+  else
+    got = first_of(key, args[at - 2], args[at - 1], false, n + 1)
   end
-  if unheld == 1 and is_held(base, args, keys_at, n_index) then
-    return false
-  end
-  local found_at = keys_at + n_index
-  local counts = n_index == 1 and { n } or counts_of(args, found_at, n, n_index)
-  for k = 1, n_index do
-    if not index_stands(args, keys_at, k, found_at, n, counts[k], limit) then
+  for k = 1, 2 * n, 2 do
+    local member, rank = args[at + k], args[at + k + 1]
+    if got[k] ~= member
+      or (got[k + 1] ~= rank and to_number(got[k + 1]) ~= to_number(rank)) then
       return false
     end
-  end
-  return true, next_at
-end
-
--- Notes where the members of a scan stand, if they are few.
-local function note_places(args, at, seen)
-  local n_index, _, _, n = number('>I4I4BI4', args[at])
-  local keys_at = at + 3
-  for i = keys_at + n_index, keys_at + n_index + 3 * n - 1, 3 do
-    seen[args[i + 1]] = { args[keys_at + args[i] - 1], args[i + 2] }
-    if i > at + SEEN then
-      return
+    if k < 2 * NOTED then
+      seen_in[member], seen_at[member] = key, rank
     end
   end
+  return how % BY_PLACE >= FULL or not got[2 * n + 1]
+end
+
+-- The numbers of a scan's head: indexes, members, how.
+local function scan_of(head)
+  if byte(head) == WIDE then
+    return number('>I4I4I4', head, 2)
+  end
+  return byte(head, 1, 3)
 end
 
 -- -s: scan s finds something else than it is to find; or as commit.
-local function commit_seen(base, args)
-  local last, seen = #args, {}
+local function commit_seen(base, args, last)
+  local seen_in, seen_at = {}, {}
   local first = last - args[last]
   local at, s = first, 0
   while at < last do
-    local good, next_at = scan_stands(base, args, at)
-    s = s + 1
+    local n_index, n, how = scan_of(args[at])
+    local keys_at, good = at + 3, true
+    at, s = keys_at + n_index + 3 * n, s + 1
+    if n == 0 then
+      for k = keys_at, at - 1 do
+        good = good and call('ZCOUNT', args[k], args[keys_at - 2], args[keys_at - 1]) == 0
+      end
+    elseif how % FULL == UNHELD and is_held(base, args, keys_at, n_index) then
+      good = false
+    elseif n_index == 1 then
+      at = keys_at + 1 + 2 * n
+      good = one_stands(args, keys_at, n, how, seen_in, seen_at)
+    else
+      good = indexes_stand(args, keys_at, n_index, n, how % BY_PLACE >= FULL)
+    end
     if not good then
       return -s
     end
-    note_places(args, at, seen)
-    at = next_at
   end
-  for i = last, first, -1 do
-    args[i] = nil
-  end
-  return commit(base, args, seen)
+  return commit(base, args, first - 1, seen_in, seen_at)
 end
 
-redis.register_function('belay5_commit', function(keys, packed)
+redis.register_function('belay6_commit', function(keys, packed)
   return commit(keys[1], taken_apart(packed))
 end)
-redis.register_function('belay5_enter', function(keys, packed)
+redis.register_function('belay6_enter', function(keys, packed)
   return enter(keys[1], taken_apart(packed))
 end)
-redis.register_function('belay5_commit_seen', function(keys, packed)
+redis.register_function('belay6_commit_seen', function(keys, packed)
   return commit_seen(keys[1], taken_apart(packed))
 end)
 redis.register_function {
-  function_name = 'belay5_scan',
+  function_name = 'belay6_scan',
   callback = scan_all,
   flags = { 'no-writes' },
 }
-redis.register_function('belay5_pick', scan_all)
+redis.register_function('belay6_pick', scan_all)

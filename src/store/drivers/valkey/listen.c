@@ -1,6 +1,6 @@
 /* Wake-ups among processes, by PUBLISH and SUBSCRIBE.
  *
- * A commit publishes what it has changed (belay5_commit).  What is to be told without one
+ * A commit publishes what it has changed (belay6_commit).  What is to be told without one
  * is published on the caller's own thread, along with what else goes out on the
  * connection.  One thread of the process, or one of those who wait (ear.h), hears what others publish, on a
  * connection of its own, from the first time that somebody waits; when nobody has waited

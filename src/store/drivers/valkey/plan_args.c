@@ -1,4 +1,4 @@
-/* A plan as the arguments of belay5_commit.
+/* A plan as the arguments of belay6_commit.
  *
  *   head       fifteen numbers: is there a wake-up; holds; puts of rows that must not be
  *              there; puts; deletes; other guards; raises; rows with columns that become
@@ -375,8 +375,8 @@ static bool is_short(const struct vk_plan *p)
 static const char *function_of(const struct vk_plan *p)
 {
     if (p->scans.n > 0)
-        return "belay5_commit_seen";
-    return is_short(p) ? "belay5_enter" : "belay5_commit";
+        return "belay6_commit_seen";
+    return is_short(p) ? "belay6_enter" : "belay6_commit";
 }
 
 void vk_plan_send(struct vk_plan *p, const struct vk_attempt *at, struct vk_request *r)

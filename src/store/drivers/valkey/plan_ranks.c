@@ -1,5 +1,5 @@
-/* The rank effects of a plan, as arguments of belay5_commit: by index, those that are alone
- * in theirs first.
+/* The rank effects of a plan, as arguments of belay6_commit: by index, those that are alone
+ * in theirs first, and those of whom one enters and one leaves.
  *
  *   adds      each: key, rank, member
  *   removes   each: key, old rank, member
@@ -122,10 +122,41 @@ static void add_group(struct vk_plan *p, const struct vk_group *g)
     add_list(&p->indexes, &g->removes);
 }
 
+/* One that enters and one that leaves: as two of one effect each they take the server no more
+ * commands, and less thought. */
+static bool is_pair(const struct vk_group *g)
+{
+    return g->adds.n == 2 && g->removes.n == 1 && g->moves.n == 0;
+}
+
+/* The one that leaves gets a group of its own, behind this one. */
+static void part(struct vk_plan *p, struct vk_group *g)
+{
+    struct vk_group *own = arena_zalloc(p->arena, 1, sizeof(*own));
+    struct vk_args none = { .arena = p->arena };
+
+    if (!own) {
+        p->no_memory = true;
+        return;
+    }
+    *own = *g;
+    own->adds = none;
+    g->removes = g->remove_ranks = none;
+    g->next = own;
+    for (size_t i = 0; i < p->plan->n_effects; i++) {
+        if (p->spots[i].group == g && p->plan->effects[i].kind == EFFECT_RANK_REMOVE)
+            p->spots[i].group = own;
+    }
+}
+
 void vk_plan_add_groups(struct vk_plan *p)
 {
     size_t n = 0;
 
+    for (struct vk_group *g = p->groups; g; g = g->next) {
+        if (is_pair(g))
+            part(p, g);
+    }
     for (int class = 0; class < VK_GROUP_CLASSES; class ++) {
         for (struct vk_group *g = p->groups; g; g = g->next) {
             if ((int)class_of(g) != class)

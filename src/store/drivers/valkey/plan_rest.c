@@ -1,4 +1,4 @@
-/* What a plan has beside rows and ranks, as arguments of belay5_commit.  One entry of a log:
+/* What a plan has beside rows and ranks, as arguments of belay6_commit.  One entry of a log:
  *
  *   entry     key, number of the entry that must be the last, id, data
  *

@@ -1,29 +1,63 @@
-/* What the scans of a plan must find, as arguments of belay5_commit_seen: those of
- * belay5_commit, then for each scan
+/* What the scans of a plan must find, as arguments of belay6_commit_seen: those of
+ * belay6_commit, then for each scan
  *
- *   head     u32 indexes, u32 limit, u8 nobody else may hold anything, u32 members
- *   min, max
+ *   head     three numbers: indexes, members, how.  A byte each; or 255, then u32 each
+ *   min, max ranks; or the first and the last place, in the only index
  *   indexes  their keys
- *   members  each: number of the index (from 1), member, rank
+ *   members  each: number of the index (from 1; not of the only one), member, rank
  *
  * and how many arguments that is. */
 #include "store/drivers/valkey/shapes.h"
 
-#define HEAD_LEN 13
+#define HEAD 3
+#define WIDE 255
 
-static void add_head(struct vk_args *l, const struct scan_guard *g)
+/* How a scan that must find something is asked. */
+enum {
+    UNHELD = 1,   /* nobody else may hold anything */
+    FULL = 2,     /* there may be more behind what it finds */
+    BY_PLACE = 4, /* of one index, from the first member on */
+};
+
+static unsigned how_of(const struct scan_guard *g)
 {
-    uint8_t *head = arena_alloc(l->arena, HEAD_LEN);
+    bool whole = g->min_rank <= -RANK_MAX && g->max_rank >= RANK_MAX;
+
+    return (g->unheld ? UNHELD : 0) | (g->n == g->limit ? FULL : 0) |
+           (whole && g->n_indexes == 1 && g->n > 0 ? BY_PLACE : 0);
+}
+
+static void add_head(struct vk_args *l, const struct scan_guard *g, unsigned how)
+{
+    const size_t numbers[HEAD] = { g->n_indexes, g->n, how };
+    uint8_t *head = arena_alloc(l->arena, 1 + 4 * HEAD), *at = head;
+    bool wide = g->n_indexes >= WIDE || g->n >= WIDE;
 
     if (!head) {
         l->no_memory = true;
         return;
     }
-    uint8_t *at = vk_put_u32(head, g->n_indexes);
-    at = vk_put_u32(at, g->limit);
-    *at++ = g->unheld;
-    (void)vk_put_u32(at, g->n);
-    vk_add(l, bytes_of(head, HEAD_LEN));
+    if (wide)
+        *at++ = WIDE;
+    for (size_t i = 0; i < HEAD; i++) {
+        if (wide)
+            at = vk_put_u32(at, numbers[i]);
+        else
+            *at++ = (uint8_t)numbers[i];
+    }
+    vk_add(l, bytes_of(head, (size_t)(at - head)));
+}
+
+/* Where it begins and ends: one more than what must be there, unless it is full. */
+static void add_range(struct vk_args *l, const struct scan_guard *g, unsigned how)
+{
+    if (how & BY_PLACE) {
+        vk_add_str(l, "0");
+        vk_add_i64(l, (int64_t)g->n - (how & FULL ? 1 : 0));
+    } else {
+        vk_add_rank(l, g->min_rank);
+        vk_add_rank(l, g->max_rank);
+    }
 }
 
 static size_t number_of(const struct scan_guard *g, struct bytes index)
@@ -39,13 +73,15 @@ static void add_scan(struct vk_plan *p, const struct scan_guard *g)
 {
     struct vk_args *l = &p->scans;
 
-    add_head(l, g);
-    vk_add_rank(l, g->min_rank);
-    vk_add_rank(l, g->max_rank);
+    unsigned how = how_of(g);
+
+    add_head(l, g, how);
+    add_range(l, g, how);
     for (size_t i = 0; i < g->n_indexes; i++)
         vk_add(l, vk_key(&p->keys, VK_INDEX, g->indexes[i]));
     for (size_t i = 0; i < g->n; i++) {
-        vk_add_i64(l, (int64_t)number_of(g, g->found[i].index));
+        if (g->n_indexes > 1)
+            vk_add_i64(l, (int64_t)number_of(g, g->found[i].index));
         vk_add(l, g->found[i].member);
         vk_add_i64(l, g->found[i].rank);
     }

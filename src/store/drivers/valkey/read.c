@@ -301,13 +301,21 @@ static belay_rc exchange(struct asking *q, bool time, size_t want,
     return rc ? rc : find_answers(replies, n, want > 1, answers, want, err);
 }
 
+/* The function's answer to all scans. */
+static belay_rc unpack_scans(const struct vk_reply *packed, struct belay_arena *a,
+                             struct vk_reply *out, struct belay_error *err)
+{
+    *out = *packed;
+    return packed->kind == VK_STRING ? vk_unpack(packed->b, a, out, err) : BELAY_OK;
+}
+
 /* The answer to each question, one behind the other. */
 static belay_rc take_all(struct asking *q, const struct vk_reply *answers,
                          struct belay_arena *a, struct belay_error *err)
 {
     const struct vk_reply no_answer = { .kind = VK_NIL },
                           missing = { .kind = VK_STATUS };
-    const struct vk_reply *scans = NULL;
+    struct vk_reply scans = { .kind = VK_NIL };
     size_t n_scans = 0;
     belay_rc rc = BELAY_OK;
 
@@ -316,12 +324,13 @@ static belay_rc take_all(struct asking *q, const struct vk_reply *answers,
         size_t n = n_commands(q, i);
         const struct vk_reply *answer = n > 0 ? answers : &no_answer;
         if (i == q->scans_at)
-            scans = answers;
-        if (scans && read->kind == READ_RANK && !vk_scan_is_empty(read))
-            answer = scans->kind != VK_ARRAY ? scans
-                     : n_scans < scans->n    ? &scans->sub[n_scans++]
-                                             : &missing;
-        rc = take_one(q, read, answer, a, err);
+            rc = unpack_scans(answers, a, &scans, err);
+        if (scans.kind != VK_NIL && read->kind == READ_RANK && !vk_scan_is_empty(read))
+            answer = scans.kind != VK_ARRAY ? &scans
+                     : n_scans < scans.n    ? &scans.sub[n_scans++]
+                                            : &missing;
+        if (rc == BELAY_OK)
+            rc = take_one(q, read, answer, a, err);
         answers += n;
     }
     return rc;

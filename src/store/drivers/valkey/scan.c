@@ -12,7 +12,7 @@
  *   own holds: number of the index (from 1), how many, members
  *
  * and its answer is, for each, a list of hits: number of the index, member, rank, a row for
- * each fetch. */
+ * each fetch; all in one text (packed.c). */
 #include "store/drivers/valkey/shapes.h"
 
 #define HEAD_LEN 19
@@ -133,7 +133,7 @@ void vk_ask_scans(struct vk_layout *keys, struct vk_request *r,
         holds |= reads[i].rank.hold;
         add_all(keys, &args, &reads[i], at);
     }
-    vk_fcall(r, holds ? "FCALL" : "FCALL_RO", holds ? "belay5_pick" : "belay5_scan",
+    vk_fcall(r, holds ? "FCALL" : "FCALL_RO", holds ? "belay6_pick" : "belay6_scan",
              keys->base, lists, COUNT_OF(lists));
 }
 

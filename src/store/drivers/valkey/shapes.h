@@ -2,6 +2,7 @@
  *
  *   layout.c   keys of things, and things of keys
  *   values.c   rows and numbers out of answers; lists of arguments; the server's time
+ *   packed.c   arguments that go as one, and answers that come so
  *   read.c     questions;  scan.c  those about rank indexes, and what an attempt holds
  *   commit.c   plans: sent, and the answer understood;  plan_args.c, plan_ranks.c,
  *              plan_rest.c, plan_scans.c  their arguments
@@ -31,12 +32,21 @@ void vk_add_id(struct vk_args *l, uint64_t major, uint64_t minor); /* <major>-<m
 /* An argument: how, and the one of the list. */
 void vk_arg_behind(struct vk_request *r, const char *how, const struct vk_args *one);
 
+/* --- packed.c --- */
+
 /* A FCALL with the namespace's own key and the lists, one behind the other.  A few texts go as
  * one argument, a MessagePack array: as arguments of their own each would be taken apart,
  * allocated and copied by the server before the function sees it.  A long array costs the
  * function more than that. */
 void vk_fcall(struct vk_request *r, const char *command, const char *function,
               struct bytes base, struct vk_args *const *lists, size_t n);
+
+/* What a function has answered as one text: arrays, texts, and numbers that are not negative.
+ * `corrupt` for anything else, and anything behind it.  The texts are parts of the answer. */
+MUST_USE belay_rc vk_unpack(struct bytes packed, struct belay_arena *a,
+                            struct vk_reply *out, struct belay_error *err);
+
+/* --- values.c --- */
 
 /* Numbers for struct.unpack, big-endian. */
 uint8_t *vk_put_u32(uint8_t *at, size_t n);
