@@ -52,11 +52,22 @@ static void why_done(struct asking *q)
         say(&q->detail, " (", detail, ")");
 }
 
+/* The time of a column may be what comes first. */
+static void comes_at(struct asking *q, unsigned column)
+{
+    int64_t at_ms = exec_i64(&q->e, column, TIME_NONE);
+
+    if (at_ms != TIME_NONE &&
+        (q->out.next_at_ms == TIME_NONE || at_ms < q->out.next_at_ms))
+        q->out.next_at_ms = at_ms;
+}
+
 static void why_leased(struct asking *q)
 {
     int64_t until = exec_i64(&q->e, EXEC_LEASE + LEASE_EXPIRES_AT_MS, TIME_NONE);
 
     q->out.next_at_ms = until;
+    comes_at(q, EXEC_TIMEOUT_AT_MS);
     say(&q->detail, "it is running: worker ",
         exec_bytes(&q->e, EXEC_LEASE + LEASE_OWNER), " holds it");
     say_moment(&q->detail, until > q->now_ms ? " until " : ", past due since ", until);
@@ -205,7 +216,6 @@ static void (*const words[])(struct asking *q) = {
 static belay_rc explain(struct txn *t, struct asking *q)
 {
     enum place place = vector_place(&q->e.vector);
-    int64_t deadline = exec_i64(&q->e, EXEC_DEADLINE_AT_MS, TIME_NONE);
 
     q->out = (struct belay_why){ .state = (int32_t)vector_state(&q->e.vector),
                                  .reason = q->e.vector.blocking,
@@ -219,9 +229,8 @@ static belay_rc explain(struct txn *t, struct asking *q)
         (q->waits_for.len > 0 &&
          !show_text(txn_arena(t), buf_view(&q->waits_for), &q->out.waits_for)))
         return err_no_memory(txn_error(t), "an explanation");
-    if (place != PLACE_DONE && deadline != TIME_NONE &&
-        (q->out.next_at_ms == TIME_NONE || deadline < q->out.next_at_ms))
-        q->out.next_at_ms = deadline;
+    if (place != PLACE_DONE)
+        comes_at(q, EXEC_DEADLINE_AT_MS);
     bool stands_in_line =
         place == PLACE_READY && q->e.v[EXEC_GRANT_UNTIL_MS].kind == VALUE_NULL;
     return stands_in_line ? count_ahead(t, q) : BELAY_OK;

@@ -641,6 +641,42 @@ static void test_why_others(struct tap *t)
     with_hands(t, why_others);
 }
 
+/* What may end a running attempt: its lease, its timeout, the deadline. */
+static void why_next(struct hands *h)
+{
+    static const struct {
+        int64_t timeout_ms, deadline_ms, next_ms;
+    } rows[] = {
+        { 0, 0, LEASE_MS },
+        { 2 * LEASE_MS, 0, LEASE_MS },
+        { 500, 0, 500 },
+        { 500, 700, 500 },
+        { 500, 300, 300 },
+        { 0, 300, 300 },
+        { 0, 2 * LEASE_MS, LEASE_MS },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *id = submit(
+            h, (struct belay_submission){ .attempt_timeout_ms = rows[i].timeout_ms,
+                                          .deadline_ms = rows[i].deadline_ms });
+        struct belay_work work = take(h, "w");
+        TAP_EQ(h->w->t, ask(h, id).next_at_ms, now_of(h) + rows[i].next_ms);
+        complete(h, &work);
+        TAP_EQ(h->w->t, ask(h, id).next_at_ms, BELAY_TIME_NONE);
+    }
+    /* One that was given back runs no more. */
+    const char *id = submit(h, (struct belay_submission){ .attempt_timeout_ms = 500 });
+    struct belay_work work = take(h, "w");
+    WORK_RC(h->w, exec_release(&h->site, &work.handle, &h->w->err), BELAY_OK);
+    TAP_EQ(h->w->t, ask(h, id).next_at_ms, BELAY_TIME_NONE);
+}
+
+static void test_why_next(struct tap *t)
+{
+    with_hands(t, why_next);
+}
+
 /* --- waiting --- */
 
 static void wait_at_once(struct hands *h)
@@ -828,6 +864,7 @@ static const struct tap_case cases[] = {
     { "a list looks at a bounded number of entries a page", test_list_sparse },
     { "why: waiting work, what is ahead of it, and grants", test_why_waiting },
     { "why: running, failed, lost, revoked, delayed, ended", test_why_others },
+    { "why: a lease, a timeout or a deadline, whichever comes first", test_why_next },
     { "wait tells the state in time and out of time", test_wait_at_once },
     { "threads: a wait ends with the execution, the caller or the time",
       test_wait_woken },
