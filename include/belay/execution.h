@@ -711,7 +711,9 @@ struct belay_event {
     const void *payload; /* of a completion: the result; NULL: none */
     size_t payload_len;
     bool payload_is_json;
-    int64_t fence; /* 0: there was no grant */
+    bool payload_gone; /* there was a result, longer than 4 KiB, and it is not kept any
+                          more: the execution was replayed or purged since */
+    int64_t fence;     /* 0: there was no grant */
     const char *worker, *reason, *flow;
 };
 

@@ -39,7 +39,7 @@ struct belay_cancel_flow_wait {
 struct belay_completion_payload {
     const char *execution_id;
     int32_t outcome;     /* enum belay_terminal */
-    const void *payload; /* the result; NULL: none */
+    const void *payload; /* the result; NULL: none, or the event's payload_gone */
     size_t payload_len;
     int64_t produced_at_ms;
     const char *flow_id; /* NULL: it belongs to none */

@@ -292,6 +292,8 @@ json_t *op_json_event(struct op_maker *m, const struct belay_event *e)
         to, "outcome", ended ? belay_value_name(BELAY_DIM_OUTCOME, e->outcome) : NULL);
     failed |= op_set_data(m, to, "payload", bytes_of(e->payload, e->payload_len),
                           e->payload_is_json);
+    if (e->payload_gone)
+        failed |= op_set_bool(to, "payload_gone", true);
     failed |= op_set_time(to, "produced_at_ms", e->produced_at_ms);
     failed |= op_set_i64(to, "fence", e->fence);
     failed |= op_set_text(to, "worker", e->worker);

@@ -100,6 +100,12 @@ static belay_rc take_entries(struct txn *t, struct event_follow *f,
 
 /* --- what is beside them --- */
 
+/* Whether its result was too long for the event. */
+static bool is_apart(const json_t *o)
+{
+    return json_is_true(json_object_get(o, "payload_apart"));
+}
+
 /* Tags where the filter asks for one, and results that are too long for an event. */
 static belay_rc look_beside(struct txn *t, const struct event_follow *f,
                             struct candidate *all, size_t n)
@@ -117,14 +123,14 @@ static belay_rc look_beside(struct txn *t, const struct event_follow *f,
         keys[i] = value_text(text_of(all[i].o, "execution"));
         if (tags)
             wants[asked++] = (struct row_want){ &row_execution_spec, &keys[i] };
-        if (json_is_true(json_object_get(all[i].o, "payload_apart")))
+        if (is_apart(all[i].o))
             wants[asked++] = (struct row_want){ &row_execution_end, &keys[i] };
     }
     belay_rc rc = asked > 0 ? txn_get_many(t, wants, asked, rows) : BELAY_OK;
     for (size_t i = 0, at = 0; i < n && at < asked && rc == BELAY_OK; i++) {
         if (tags)
             all[i].spec = rows[at++];
-        if (json_is_true(json_object_get(all[i].o, "payload_apart")))
+        if (is_apart(all[i].o))
             all[i].end = rows[at++];
     }
     return rc;
@@ -161,19 +167,23 @@ static bool set_payload(struct belay_event *out, struct bytes content, bool is_j
     return true;
 }
 
-/* The result of the attempt that the event is about, unless another one followed. */
+/* The result of the attempt that the event is about; gone once the execution was replayed,
+ * even if it has a result or an end again. */
 static bool decode_apart(const struct candidate *c, struct belay_arena *a,
                          struct belay_event *out, const char **blob)
 {
-    if (!c->end || row_i64(c->end, END_FENCE, 0) != out->fence)
+    const struct row *end = c->end;
+
+    out->payload_gone = !end || row_i64(end, END_FENCE, 0) != out->fence ||
+                        (end->v[END_RESULT_BLOB].kind == VALUE_NULL &&
+                         end->v[END_RESULT].kind == VALUE_NULL);
+    if (out->payload_gone)
         return true;
     out->payload_is_json =
-        bytes_eq(row_bytes(c->end, END_ENCODING), bytes_str(PAYLOAD_JSON));
-    if (c->end->v[END_RESULT_BLOB].kind != VALUE_NULL)
-        return show_column(a, c->end, END_RESULT_BLOB, blob);
-    if (c->end->v[END_RESULT].kind == VALUE_NULL)
-        return true;
-    return set_payload(out, row_bytes(c->end, END_RESULT), out->payload_is_json, a);
+        bytes_eq(row_bytes(end, END_ENCODING), bytes_str(PAYLOAD_JSON));
+    if (end->v[END_RESULT_BLOB].kind != VALUE_NULL)
+        return show_column(a, end, END_RESULT_BLOB, blob);
+    return set_payload(out, row_bytes(end, END_RESULT), out->payload_is_json, a);
 }
 
 static bool decode_payload(const struct candidate *c, struct belay_arena *a,
@@ -186,7 +196,7 @@ static bool decode_payload(const struct candidate *c, struct belay_arena *a,
     if (text.ptr)
         return set_payload(out, text, true, a);
     if (!coded.ptr)
-        return decode_apart(c, a, out, blob);
+        return !is_apart(c->o) || decode_apart(c, a, out, blob);
     if (!base64_read(coded, a, &data, &no_memory))
         return !no_memory;
     out->payload = data.ptr;

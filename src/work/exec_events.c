@@ -63,6 +63,9 @@ static belay_rc load_blobs(struct event_follow *f, struct belay_error *err)
         if (rc == BELAY_OK) {
             e->payload = content.ptr;
             e->payload_len = content.len;
+        } else if (f->blobs[i]) { /* it went while the page was read */
+            e->payload_gone = true;
+            e->payload_is_json = false;
         }
         bytes += e->payload_len;
         if (bytes > PAYLOADS_MAX && i + 1 < f->n) {

@@ -404,6 +404,24 @@ def _():
     same(len(lines), 7)
 
 
+@case("an event tells a result that is not kept any more from one that never was")
+def _():
+    url = store()
+    long, none = submit(url), submit(url)
+    result = json.dumps("x" * 5000)
+    answer("complete", "--handle", claim(url)["handle"], "--result", result, "--store", url)
+    answer("complete", "--handle", claim(url)["handle"], "--store", url)
+
+    def ended(execution):
+        event, = ask(url, "events", "--type", "completion", "--execution", execution)["items"]
+        return event["payload"], event.get("payload_gone")
+
+    same((ended(long), ended(none)), (("x" * 5000, None), (None, None)))
+    for execution in long, none:
+        answer("replay", execution, "--store", url)
+    same((ended(long), ended(none)), ((None, True), (None, None)))
+
+
 @case("timers do what is due once, or until they are told to stop")
 def _():
     url = store()

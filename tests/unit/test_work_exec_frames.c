@@ -650,18 +650,22 @@ static void check_payload(struct hands *h, size_t n)
         return;
     TAP_EQ(h->w->t, page.items[0].payload_len, n);
     TAP_OK(h->w->t, bytes_eq(bytes_of(page.items[0].payload, n), bytes_of(bytes, n)));
-    /* Of a result that is gone there is nothing to show. */
+    TAP_OK(h->w->t, !page.items[0].payload_gone);
+    /* Of a result that is gone there is nothing to show, but that it is gone. */
     WORK_RC(h->w, exec_replay(&h->site, work.execution_id, "", &h->w->err), BELAY_OK);
     page = events_of(h, r);
     TAP_EQ(h->w->t, page.n, 1);
     TAP_EQ(h->w->t, page.items[0].payload != NULL, n <= EVENT_PAYLOAD_MAX);
+    TAP_EQ(h->w->t, page.items[0].payload_gone, n > EVENT_PAYLOAD_MAX);
     /* Nor is what came after the replay the result of the time before. */
     work = take(h, "w");
     complete_with(h, &work, bytes_of(bytes, n), false);
     page = events_of(h, r);
     TAP_EQ(h->w->t, page.n, 2);
     TAP_EQ(h->w->t, page.items[0].payload != NULL, n <= EVENT_PAYLOAD_MAX);
+    TAP_EQ(h->w->t, page.items[0].payload_gone, n > EVENT_PAYLOAD_MAX);
     TAP_EQ(h->w->t, page.items[1].payload_len, n);
+    TAP_OK(h->w->t, !page.items[1].payload_gone);
 }
 
 static void payloads(struct hands *h)
@@ -675,6 +679,61 @@ static void payloads(struct hands *h)
 static void test_payloads(struct tap *t)
 {
     with_hands(t, payloads);
+}
+
+/* The last completion. */
+static struct belay_event last_end(struct hands *h)
+{
+    struct belay_events page = events_of(
+        h, (struct belay_event_request){ .types = 1U << BELAY_EVENT_COMPLETION });
+
+    TAP_OK(h->w->t, page.n > 0);
+    return page.n > 0 ? page.items[page.n - 1] : (struct belay_event){ .type = -1 };
+}
+
+static void gone(struct hands *h)
+{
+    static uint8_t bytes[RESULT_INLINE_MAX + 1];
+    static const size_t lengths[] = { EVENT_PAYLOAD_MAX, EVENT_PAYLOAD_MAX + 1,
+                                      sizeof(bytes) };
+    struct belay_timer_report report = { .purged = 0 };
+    struct tap *t = h->w->t;
+
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        (void)submit(h, (struct belay_submission){ .retention_ms = 10 });
+        struct belay_work work = take(h, "w");
+        complete_with(h, &work, bytes_of(bytes, lengths[i]), false);
+        TAP_OK(t, last_end(h).payload && !last_end(h).payload_gone);
+        pass(h, 20);
+        WORK_RC(h->w, exec_timers_step(&h->site, NULL, &report, &h->w->err), BELAY_OK);
+        TAP_EQ(t, report.purged, 1);
+        TAP_EQ(t, last_end(h).payload_gone, lengths[i] > EVENT_PAYLOAD_MAX);
+        TAP_EQ(t, last_end(h).payload == NULL, lengths[i] > EVENT_PAYLOAD_MAX);
+    }
+    /* What ended again without a result, under the fence of the one that had it. */
+    const char *id = submit_plain(h);
+    struct belay_work work = take(h, "w");
+    complete_with(h, &work, bytes_of(bytes, sizeof(bytes)), false);
+    const char *after = last_end(h).cursor;
+    WORK_RC(h->w, exec_replay(&h->site, id, "", &h->w->err), BELAY_OK);
+    WORK_RC(h->w, exec_cancel(&h->site, id, "r", NULL, &h->w->err), BELAY_OK);
+    TAP_OK(t, !last_end(h).payload && !last_end(h).payload_gone);
+    struct belay_events page =
+        events_of(h, (struct belay_event_request){ .execution_id = id });
+    for (size_t i = 0; i < page.n; i++)
+        TAP_EQ(t, page.items[i].payload_gone, strcmp(page.items[i].cursor, after) == 0);
+    /* And what never had one has lost none. */
+    (void)submit(h, (struct belay_submission){ .retention_ms = 10 });
+    work = take(h, "w");
+    complete(h, &work);
+    pass(h, 20);
+    WORK_RC(h->w, exec_timers_step(&h->site, NULL, &report, &h->w->err), BELAY_OK);
+    TAP_OK(t, !last_end(h).payload && !last_end(h).payload_gone);
+}
+
+static void test_gone(struct tap *t)
+{
+    with_hands(t, gone);
 }
 
 /* More events in one commit than one entry holds. */
@@ -808,6 +867,7 @@ static const struct tap_case cases[] = {
       test_cursors },
     { "what was trimmed is told", test_trimmed },
     { "an event has its result, short or long", test_payloads },
+    { "an event whose result is not kept any more says so", test_gone },
     { "events of a commit that are too long for one entry take several", test_flood },
     { "an entry that cannot be read is corrupt", test_spoiled },
     { "threads: who follows events is woken", test_events_woken },
