@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/json_text.h"
 #include "work/exec_grant.h"
+#include "work/exec_show.h"
 #include "work/process_exec.h"
 #include "work/queue.h"
 
@@ -110,6 +112,31 @@ static belay_rc write_end(struct txn *t, const struct exec *e,
 
 /* --- telling the session (W4) --- */
 
+/* Whether an object can be around it. */
+static bool can_stand_inside(struct bytes json)
+{
+    struct json_text in = json_text_of(json);
+
+    return json_skip(&in, JSON_DEPTH_MAX - 1);
+}
+
+static void add_result(struct buf *out, const struct exec_ending *how)
+{
+    bool is_short = how->result.len <= EVENT_PAYLOAD_MAX;
+
+    if (is_short && !how->result_is_json) {
+        buf_append_str(out, ",\"result_base64\":\"");
+        base64_append(out, how->result);
+        buf_append_char(out, '"');
+    } else if (is_short && can_stand_inside(how->result)) {
+        buf_append_str(out, ",\"result\":");
+        buf_append(out, how->result);
+    } else {
+        buf_append_str(out, ",\"result_len\":");
+        buf_append_i64(out, (int64_t)how->result.len);
+    }
+}
+
 void exec_end_facts(struct buf *out, const struct exec *e,
                     const struct exec_ending *how)
 {
@@ -121,6 +148,11 @@ void exec_end_facts(struct buf *out, const struct exec *e,
         buf_append_str(out, ",\"failure\":");
         json_append_string(out, how->message);
     }
+    if (how->failure_class != BELAY_FAILURE_UNSET) {
+        buf_append_str(out, ",\"failure_class\":");
+        json_append_string(
+            out, bytes_str(vector_name(BELAY_DIM_FAILURE_CLASS, how->failure_class)));
+    }
     buf_append_str(out, ",\"lane\":");
     json_append_string(out, e->v[EXEC_LANE].b);
     buf_append_str(out, ",\"outcome\":");
@@ -128,11 +160,8 @@ void exec_end_facts(struct buf *out, const struct exec *e,
                        bytes_str(vector_name(BELAY_DIM_OUTCOME, e->vector.outcome)));
     buf_append_str(out, ",\"produced_at_ms\":");
     buf_append_i64(out, how->now_ms);
-    if (how->result.ptr && how->result_is_json &&
-        how->result.len <= EVENT_PAYLOAD_MAX) {
-        buf_append_str(out, ",\"result\":");
-        buf_append(out, how->result);
-    }
+    if (how->result.ptr)
+        add_result(out, how);
 }
 
 static belay_rc tell_session(struct txn *t, const struct exec *e,

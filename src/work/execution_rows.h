@@ -197,8 +197,10 @@ struct exec_ending {
 MUST_USE belay_rc exec_finish(struct txn *t, struct exec *e,
                               const struct exec_ending *how, struct event_list *events);
 
-/* {"attempts",...,"result"?: how an execution ended, in canonical form but for the closing
- * brace.  A result that is no JSON, or long, is left out. */
+/* {"attempts","execution","failure"?,"failure_class"?,"lane","outcome","produced_at_ms",
+ * "result"? or "result_base64"? or "result_len"?: how an execution ended, in canonical form
+ * but for the closing brace.  A result that is longer than EVENT_PAYLOAD_MAX, or nested so
+ * deeply that nothing can be around it, is told by its length alone. */
 void exec_end_facts(struct buf *out, const struct exec *e,
                     const struct exec_ending *how);
 

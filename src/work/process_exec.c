@@ -34,28 +34,17 @@ belay_rc proc_admit_execution(struct txn *t, const struct belay_submission *s)
 
 /* --- at the end --- */
 
-/* A result that is nested so deeply that nothing can be around it is left out. */
 static belay_rc make_payload(struct txn *t, const struct exec *e,
                              const struct exec_ending *how, struct bytes *text,
                              json_t **out)
 {
     CLEANUP(buf_release) struct buf facts = { 0 };
-    struct exec_ending without = *how;
 
     exec_end_facts(&facts, e, how);
     buf_append_char(&facts, '}');
     if (facts.failed)
         return err_no_memory(txn_error(t), "an event");
     belay_rc rc = json_read(buf_view(&facts), PROCESS_JSON_MAX, out, txn_error(t));
-    if (rc == BELAY_INVALID) {
-        without.result.ptr = NULL;
-        buf_reset(&facts);
-        exec_end_facts(&facts, e, &without);
-        buf_append_char(&facts, '}');
-        if (facts.failed)
-            return err_no_memory(txn_error(t), "an event");
-        rc = json_read(buf_view(&facts), PROCESS_JSON_MAX, out, txn_error(t));
-    }
     if (rc == BELAY_OK && !arena_copy(txn_arena(t), buf_view(&facts), text))
         rc = err_no_memory(txn_error(t), "an event");
     return rc;

@@ -273,6 +273,106 @@ static void sessions_hear_of_the_end(struct world *w)
     }
 }
 
+/* The one payload of the inbox. */
+static const char *payload_in(struct world *w, const char *session_id)
+{
+    struct belay_queue_page page = { .size = sizeof(page), .limit = 100 };
+    struct belay_batches all = { 0 };
+
+    (void)RC(w, belay_queue_list(w->use, session_id, &page, w->arena, &all, &w->err),
+             BELAY_OK);
+    return EQ(w, all.n, 1) ? all.batches[0].items[0].payload : "";
+}
+
+/* What a session is told of a result: "" or how the rest of its payload begins. */
+static const char *result_told(struct world *w, const char *s, const char *result,
+                               size_t len, bool is_json)
+{
+    const char *id = submit(w, (struct belay_submission){ .session = s });
+    const struct belay_work *held = work_on(w, "l");
+
+    if (!OK(w, id && held))
+        return "";
+    struct belay_completion item = { .size = sizeof(item),
+                                     .handle = &held->handle,
+                                     .result = result,
+                                     .result_len = len,
+                                     .result_is_json = is_json };
+    struct belay_ended ended = { 0 };
+    RC(w,
+       belay_execution_complete(w->use, &item, 1, NULL, w->arena, &ended, NULL,
+                                &w->err),
+       BELAY_OK);
+    const char *told = payload_in(w, s);
+    const char *before =
+        text(w,
+             "{\"attempts\":1,\"execution\":\"%s\",\"lane\":\"l\",\"outcome\":"
+             "\"success\",\"produced_at_ms\":%lld",
+             id, (long long)look(w, id).finished_at_ms);
+    const char *behind = ",\"type\":\"execution_completed\"}";
+    size_t n = strlen(told), n_before = strlen(before), n_behind = strlen(behind);
+    if (!OK(w, n >= n_before + n_behind))
+        return told;
+    STR(w, text(w, "%.*s", (int)n_before, told), before);
+    STR(w, told + n - n_behind, behind);
+    return text(w, "%.*s", (int)(n - n_before - n_behind), told + n_before);
+}
+
+/* n bytes: a text in JSON, or n / 2 lists in each other. */
+static const char *json_text(struct world *w, size_t n)
+{
+    char *out = bytes_of(w, 'x', n);
+
+    out[0] = out[n - 1] = '"';
+    return out;
+}
+
+static const char *json_nested(struct world *w, size_t n)
+{
+    char *out = bytes_of(w, '[', n);
+
+    memset(out + n / 2, ']', n / 2);
+    return out;
+}
+
+static void sessions_hear_of_results(struct world *w)
+{
+    const char *most = json_text(w, 4096), *deep = json_nested(w, 62);
+
+    STR(w, result_told(w, "none", NULL, 0, false), "");
+    STR(w, result_told(w, "json", "{\"n\": 1}", 8, true), ",\"result\":{\"n\":1}");
+    STR(w, result_told(w, "null", "null", 4, true), ",\"result\":null");
+    STR(w, result_told(w, "most", most, 4096, true), text(w, ",\"result\":%s", most));
+    STR(w, result_told(w, "deep", deep, 62, true), text(w, ",\"result\":%s", deep));
+    STR(w, result_told(w, "bytes", "\0\377", 2, false), ",\"result_base64\":\"AP8=\"");
+    STR(w, result_told(w, "empty", "", 0, false), ",\"result_base64\":\"\"");
+    /* Nothing fits around 32 lists in each other: that is as deep as JSON may be. */
+    STR(w, result_told(w, "deeper", json_nested(w, 64), 64, true),
+        ",\"result_len\":64");
+    STR(w, result_told(w, "long", json_text(w, 4097), 4097, true),
+        ",\"result_len\":4097");
+    STR(w, result_told(w, "bytes2", json_text(w, 4097), 4097, false),
+        ",\"result_len\":4097");
+    STR(w, result_told(w, "blob", json_text(w, 10000), 10000, true),
+        ",\"result_len\":10000");
+}
+
+static void sessions_hear_of_failures(struct world *w)
+{
+    const char *id = submit(w, (struct belay_submission){ .session = "s" });
+    const struct belay_work *held = work_on(w, "l");
+
+    if (!OK(w, id && held))
+        return;
+    RC(w, fail(w, &held->handle, BELAY_FAILURE_PERMANENT, NULL), BELAY_OK);
+    STR(w, payload_in(w, "s"),
+        text(w,
+             "{\"attempts\":1,\"execution\":\"%s\",\"failure\":\"it did not work\","
+             "\"failure_class\":\"permanent\",\"lane\":\"l\",\"outcome\":\"failed\","
+             "\"produced_at_ms\":%lld,\"type\":\"execution_completed\"}",
+             id, (long long)look(w, id).finished_at_ms));
+}
+
 /* What time ends is told, too; what goes on is not. */
 static void sessions_hear_of_deadlines(struct world *w)
 {
@@ -306,6 +406,9 @@ static const struct noun_case cases[] = {
       followers_miss_nothing, CASE_REAL_TIME },
     { "a session hears of the end of its executions, once", sessions_hear_of_the_end,
       0 },
+    { "a session is given a short result, and told how long another one is",
+      sessions_hear_of_results, 0 },
+    { "a session hears why work failed", sessions_hear_of_failures, 0 },
     { "a session hears of what time ends, and not of what goes on",
       sessions_hear_of_deadlines, 0 },
 };

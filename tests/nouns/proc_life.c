@@ -177,6 +177,45 @@ static void end_is_told(struct world *w)
     STR(w, log_of(w, "p", 0), "1:execution.completed");
 }
 
+/* The end of an execution of "p", as the process is told. */
+static const char *end_told(struct world *w, const char *result, bool is_json)
+{
+    (void)submit(w, (struct belay_submission){ .process = "p" });
+    const struct belay_work *work = work_on(w, "l");
+    struct belay_ended ended = { 0 };
+
+    if (!OK(w, work != NULL))
+        return "";
+    struct belay_completion item = { .size = sizeof(item),
+                                     .handle = &work->handle,
+                                     .result = result,
+                                     .result_len = result ? strlen(result) : 0,
+                                     .result_is_json = is_json };
+    if (result)
+        RC(w,
+           belay_execution_complete(w->use, &item, 1, NULL, w->arena, &ended, NULL,
+                                    &w->err),
+           BELAY_OK);
+    else
+        RC(w, fail(w, &work->handle, BELAY_FAILURE_PERMANENT, NULL), BELAY_OK);
+    struct belay_process_events e =
+        read_events(w, (struct belay_process_event_request){ .after = 0 });
+    return OK(w, e.n > 0) ? e.items[e.n - 1].payload : "";
+}
+
+static void end_is_told_whole(struct world *w)
+{
+    char *deep = bytes_of(w, '[', 64);
+
+    memset(deep + 32, ']', 32);
+    enroll_id(w, "p");
+    OK(w, strstr(end_told(w, "ok", false), "\"result_base64\":\"b2s=\"}"));
+    OK(w, strstr(end_told(w, bytes_of(w, 'x', 4097), false), "\"result_len\":4097}"));
+    OK(w, strstr(end_told(w, deep, true), "\"result_len\":64}"));
+    OK(w, strstr(end_told(w, NULL, false),
+                 "\"failure\":\"it did not work\",\"failure_class\":\"permanent\""));
+}
+
 static const char ending[] =
     "[{\"name\":\"execution.completed\",\"semantics\":{\"terminal\":{\"state\":"
     "\"completed\",\"await_output\":{\"pointer\":\"/outcome\"}},\"wake\":{\"input\":{"
@@ -308,6 +347,8 @@ static const struct noun_case cases[] = {
     { "a session that is deleted has nothing granted to it any more", deleted_session,
       0 },
     { "the end of an execution is an event of its process", end_is_told, 0 },
+    { "that event has a short result, and tells how long another one is",
+      end_is_told_whole, 0 },
     { "the end of an execution ends its process where that says so", end_ends, 0 },
     { "work ends even if its process is gone", end_of_a_gone_one, 0 },
     { "a process that has ended goes when its time is over", purged, 0 },
