@@ -165,6 +165,9 @@ struct belay_attempt {
     int64_t frames;                     /* appended in all */
     const char *closed_reason; /* of its frames: attempt_success ...; NULL: open */
     const char *failure_class, *failure_message;
+    int64_t previous_attempt_index; /* the one that it follows; -1: it is the first */
+    const char *retry_reason; /* of a retry: why that one failed, as "class: message" or
+                                 "class"; else NULL */
 };
 
 /* --- handles --- */

@@ -260,6 +260,8 @@ json_t *op_json_attempt(const struct belay_attempt *a)
     failed |= op_set_text(to, "closed_reason", a->closed_reason);
     failed |= op_set_text(to, "failure_class", a->failure_class);
     failed |= op_set_text(to, "failure_message", a->failure_message);
+    failed |= op_set_time(to, "previous_attempt_index", a->previous_attempt_index);
+    failed |= op_set_text(to, "retry_reason", a->retry_reason);
     return op_whole(to, failed);
 }
 

@@ -134,6 +134,40 @@ static belay_rc load_page(struct txn *t, struct attempting *c, size_t from, size
     return rc;
 }
 
+/* --- what each one follows --- */
+
+/* Why an attempt failed, as its row tells; *out is NULL where it does not. */
+static bool say_failure(const struct belay_attempt *of, struct belay_arena *a,
+                        const char **out)
+{
+    struct buf text = buf_in(a);
+
+    *out = NULL;
+    if (!of->failure_class)
+        return true;
+    buf_append_str(&text, of->failure_class);
+    if (of->failure_message) {
+        buf_append_str(&text, ": ");
+        buf_append_str(&text, of->failure_message);
+    }
+    buf_append_char(&text, 0);
+    *out = (const char *)text.ptr;
+    return !text.failed;
+}
+
+/* Attempts follow each other one by one, so that the rows tell it all. */
+static belay_rc add_lineage(struct txn *t, struct attempting *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct belay_attempt *out = &c->items[i];
+        out->previous_attempt_index = (int64_t)i - 1;
+        if (i > 0 && out->type == BELAY_ATTEMPT_RETRY &&
+            !say_failure(&c->items[i - 1], txn_arena(t), &out->retry_reason))
+            return err_no_memory(txn_error(t), "attempts");
+    }
+    return BELAY_OK;
+}
+
 static belay_rc attempts_body(struct txn *t, void *arg)
 {
     struct attempting *c = arg;
@@ -155,7 +189,7 @@ static belay_rc attempts_body(struct txn *t, void *arg)
         return err_no_memory(txn_error(t), "attempts");
     for (size_t i = 0; i < c->n && rc == BELAY_OK; i += ATTEMPT_PAGE)
         rc = load_page(t, c, i, c->n - i < ATTEMPT_PAGE ? c->n - i : ATTEMPT_PAGE);
-    return rc;
+    return rc ? rc : add_lineage(t, c);
 }
 
 belay_rc exec_attempts(const struct exec_site *site, const char *execution_id,

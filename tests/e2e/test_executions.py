@@ -212,6 +212,9 @@ def _():
     same([(a["type"], a["end"], a["failure_class"])
           for a in ask(url, "attempts", identity)["items"]],
          [("initial", "ended_failure", "transient"), ("retry", "ended_failure", "permanent")])
+    same([(a["previous_attempt_index"], a["retry_reason"])
+          for a in ask(url, "attempts", identity)["items"]],
+         [(None, None), (0, "transient: oops")])
     same(refused(url, "fail", "--handle", lost, "--class", "bad", "--message", "")[0], 2)
 
 

@@ -57,6 +57,8 @@ const char *vector_of(struct world *w, const char *id);
 int state_of(struct world *w, const char *id);
 /* "initial ended_failure, retry started": type and end of each, in order. */
 const char *attempts_of(struct world *w, const char *id);
+/* What each of them follows: "first, after 0 (transient: it did not work), after 1". */
+const char *lineage_of(struct world *w, const char *id);
 /* Events of one execution, "acquired released(delay) completion:success"; NULL: of all. */
 const char *events_of(struct world *w, const char *id);
 /* Likewise after a cursor; and the cursor of what is next. */

@@ -70,6 +70,23 @@ const char *attempts_of(struct world *w, const char *id)
     return out;
 }
 
+const char *lineage_of(struct world *w, const char *id)
+{
+    struct belay_attempts all = attempts(w, id);
+    const char *out = "";
+
+    for (size_t i = 0; i < all.n; i++) {
+        const struct belay_attempt *a = &all.items[i];
+        const char *before =
+            text(w, "after %lld", (long long)a->previous_attempt_index);
+        out = text(w, "%s%s%s", out, i > 0 ? ", " : "",
+                   a->previous_attempt_index < 0 ? "first" : before);
+        if (a->retry_reason)
+            out = text(w, "%s (%s)", out, a->retry_reason);
+    }
+    return out;
+}
+
 /* --- frames and results --- */
 
 static struct belay_frames frames(struct world *w, const char *id, int64_t attempt)

@@ -80,6 +80,7 @@ static void ends_once(struct world *w, const struct belay_work *held, const char
     EQ(w, next->attempt_type, BELAY_ATTEMPT_REPLAY);
     STR(w, vector_of(w, id), ACTIVE);
     numbers(w, id, "fence 2, 2 attempts, 0 retries, 0 reclaims, 1 replays");
+    STR(w, lineage_of(w, id), "first, after 0");
     before = all_work(w);
     WHY(w, complete(w, &held->handle, "ok", NULL), BELAY_LEASE_LOST, "superseded");
     STR(w, all_work(w), before);
@@ -139,6 +140,8 @@ static void fails_and_waits(struct world *w, const char *id, int64_t retries)
     if (!OK(w, held != NULL))
         return;
     EQ(w, held->attempt, retries - 1);
+    STR(w, lineage_of(w, id),
+        retries > 1 ? "first, after 0 (transient: it did not work)" : "first");
     EQ(w, held->attempt_type,
        retries > 1 ? BELAY_ATTEMPT_RETRY : BELAY_ATTEMPT_INITIAL);
     STR(w, vector_of(w, id), ACTIVE);
@@ -184,6 +187,9 @@ static void retry_then_exhaust(struct world *w)
     EQ(w, look(w, id).failure_class, BELAY_FAILURE_TRANSIENT);
     STR(w, attempts_of(w, id),
         "initial ended_failure, retry ended_failure, retry ended_failure");
+    STR(w, lineage_of(w, id),
+        "first, after 0 (transient: it did not work), after 1 (transient: it did not "
+        "work)");
     STR(w, events_of(w, id),
         "acquired released(retry) acquired released(retry) acquired completion:failed");
 }
@@ -216,6 +222,7 @@ static void crash(struct world *w)
     STR(w, vector_of(w, id), ACTIVE);
     numbers(w, id, "fence 2, 2 attempts, 0 retries, 1 reclaims, 0 replays");
     STR(w, attempts_of(w, id), "initial interrupted_reclaimed, reclaim started");
+    STR(w, lineage_of(w, id), "first, after 0");
     STR(w, frames_of(w, id, 0), "late|reclaimed");
     WHY(w, frame(w, &first->handle, "later"), BELAY_LEASE_LOST, "superseded");
     STR(w, frames_of(w, id, 1), "|-");
