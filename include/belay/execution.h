@@ -553,7 +553,8 @@ struct belay_execution {
     size_t failure_detail_len;
     const char *cancel_reason, *cancelled_by;
     bool has_result;
-    const char *policy; /* as it was submitted, JSON */
+    const char *policy;                   /* as it was submitted, JSON */
+    const char *traceparent, *tracestate; /* likewise; NULL: none */
 };
 
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_describe(struct belay *b,

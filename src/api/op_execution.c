@@ -83,6 +83,7 @@ static belay_rc read_submission(const struct op_call *call, struct belay_arena *
         .process = op_str(call, "process"),
         .process_event = op_str(call, "process_event"),
         .traceparent = op_str(call, "trace_parent"),
+        .tracestate = op_str(call, "trace_state"),
         .creator = call->principal,
         .key = op_str(call, "key"),
         .key_window_ms = op_number(call, "key_window", 0),

@@ -149,6 +149,10 @@ static int set_rest(struct op_maker *m, json_t *to, const struct belay_execution
     failed |= op_set_bool(to, "has_result", e->has_result);
     failed |= json_object_set_new(to, "cancel", cancel_of(e));
     failed |= op_set_json(m, to, "policy", e->policy);
+    if (e->traceparent)
+        failed |= op_set_text(to, "traceparent", e->traceparent);
+    if (e->tracestate)
+        failed |= op_set_text(to, "tracestate", e->tracestate);
     return failed;
 }
 

@@ -100,6 +100,7 @@ static const struct op_arg submit_args[] = {
       .help = "how many lost leases it survives; 100 unless told" },
     ARG_DURATION("retention", "how long it is kept when it has ended; 7d unless told"),
     ARG_TEXT("trace_parent", "T", "the traceparent of whoever submits it"),
+    ARG_TEXT("trace_state", "T", "and its tracestate"),
 };
 
 static const struct op_arg submit_batch_args[] = {

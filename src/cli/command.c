@@ -131,10 +131,9 @@ static belay_rc start(struct running *r, struct belay_error *err)
 
     buf_append_str(&without, c->name);
     buf_append(&without, bytes_of("=", 2));
-    char **environment = without.failed
-                             ? NULL
-                             : child_environment(environ, (const char *)without.ptr,
-                                                 &variable, 1, &arena);
+    const char *const names[] = { (const char *)without.ptr, NULL };
+    char **environment =
+        without.failed ? NULL : child_environment(environ, names, &variable, 1, &arena);
     if (!environment)
         return err_no_memory(err, "the command's environment");
     return child_spawn_beside(c->argv, environment, &r->child, err);

@@ -54,8 +54,15 @@ static char **command_of(struct run *r)
     return words;
 }
 
+/* The trace is that of who submitted the work; the worker's own is another one's. */
 static char **environment_of(struct run *r)
 {
+    static const char *const without[] = {
+        "BELAY_",
+        "TRACEPARENT=",
+        "TRACESTATE=",
+        NULL,
+    };
     const struct belay_work *work = r->work;
     char attempt[I64_TEXT_MAX], fence[I64_TEXT_MAX];
 
@@ -70,9 +77,11 @@ static char **environment_of(struct run *r)
         { "BELAY_HANDLE", r->handle },
         { "BELAY_SOCKET", r->socket.path },
         { "BELAY_NAMESPACE", belay_namespace(r->worker->belay) },
+        { "TRACEPARENT", work->traceparent },
+        { "TRACESTATE", work->tracestate },
     };
-    return child_environment(environ, CHILD_WITHOUT_OURS, variables,
-                             COUNT_OF(variables), &r->arena);
+    return child_environment(environ, without, variables, COUNT_OF(variables),
+                             &r->arena);
 }
 
 /* --- beginning --- */

@@ -26,7 +26,14 @@ static char *join(const struct child_variable *v, struct belay_arena *a)
     return text;
 }
 
-char **child_environment(char *const *environment, const char *without,
+static bool begins_with_one(const char *text, const char *const *beginnings)
+{
+    while (*beginnings && strncmp(text, *beginnings, strlen(*beginnings)) != 0)
+        beginnings++;
+    return *beginnings != NULL;
+}
+
+char **child_environment(char *const *environment, const char *const *without,
                          const struct child_variable *variables, size_t n,
                          struct belay_arena *a)
 {
@@ -38,10 +45,12 @@ char **child_environment(char *const *environment, const char *without,
     if (!out)
         return NULL;
     for (size_t i = 0; i < count; i++) {
-        if (strncmp(environment[i], without, strlen(without)) != 0)
+        if (!begins_with_one(environment[i], without))
             out[used++] = environment[i];
     }
     for (size_t i = 0; i < n; i++) {
+        if (!variables[i].value)
+            continue;
         out[used] = join(&variables[i], a);
         if (!out[used++])
             return NULL;

@@ -27,10 +27,10 @@ struct child_variable {
     const char *name, *value;
 };
 
-/* The environment without anything that begins with `without`, and with these; ends with
- * NULL, in the arena.  NULL: no memory. */
-#define CHILD_WITHOUT_OURS "BELAY_" /* for jobs: nothing of the worker's */
-MUST_USE char **child_environment(char *const *environment, const char *without,
+/* The environment without anything that begins with one of `without`, and with those of
+ * these that have a value; ends with NULL, in the arena.  NULL: no memory. */
+MUST_USE char **child_environment(char *const *environment,
+                                  const char *const *without /* ends with NULL */,
                                   const struct child_variable *variables, size_t n,
                                   struct belay_arena *a);
 

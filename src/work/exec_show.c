@@ -167,7 +167,7 @@ static belay_rc decode_spec(struct txn *t, const struct exec *e, const struct ro
         return err_no_memory(txn_error(t), "an execution");
     if (!out->kind)
         out->kind = "";
-    return BELAY_OK;
+    return exec_trace_of(t, spec, a, &out->traceparent, &out->tracestate);
 }
 
 belay_rc exec_class_of(struct txn *t, struct bytes id, const struct row *row,

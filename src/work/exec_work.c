@@ -2,11 +2,8 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "base/json.h"
 #include "work/epoch.h"
 #include "work/execution_rows.h"
-
-#define TRACE_MAX ((size_t)65536)
 
 /* --- who holds --- */
 
@@ -249,27 +246,6 @@ static belay_rc make_handle(struct txn *t, const struct exec *e,
     return handle_encode(&h, txn_arena(t), out, txn_error(t));
 }
 
-static belay_rc add_trace(struct txn *t, const struct row *spec, struct belay_work *out)
-{
-    CLEANUP(json_decrefp) json_t *trace = NULL;
-    struct bytes parent, state;
-    belay_rc rc;
-
-    if (spec->v[SPEC_TRACE].kind == VALUE_NULL)
-        return BELAY_OK;
-    rc = json_read(row_bytes(spec, SPEC_TRACE), TRACE_MAX, &trace, txn_error(t));
-    if (rc)
-        return rc == BELAY_INVALID ? BELAY_CORRUPT : rc;
-    const char *p = json_string_value(json_object_get(trace, "traceparent"));
-    const char *s = json_string_value(json_object_get(trace, "tracestate"));
-    if ((p && !arena_copy(txn_arena(t), bytes_str(p), &parent)) ||
-        (s && !arena_copy(txn_arena(t), bytes_str(s), &state)))
-        return err_no_memory(txn_error(t), "a trace");
-    out->traceparent = p ? (const char *)parent.ptr : NULL;
-    out->tracestate = s ? (const char *)state.ptr : NULL;
-    return BELAY_OK;
-}
-
 belay_rc exec_work_of(struct txn *t, const struct exec *e,
                       const struct exec_granting *g, struct belay_work *out,
                       struct bytes *out_blob)
@@ -307,7 +283,7 @@ belay_rc exec_work_of(struct txn *t, const struct exec *e,
     *out_blob = row_bytes(g->spec, SPEC_PAYLOAD_BLOB);
     rc = exec_tags_of(t, g->spec, &w.tags, &w.n_tags);
     if (rc == BELAY_OK)
-        rc = add_trace(t, g->spec, &w);
+        rc = exec_trace_of(t, g->spec, a, &w.traceparent, &w.tracestate);
     if (rc == BELAY_OK)
         *out = w;
     return rc;

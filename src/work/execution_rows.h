@@ -130,6 +130,10 @@ MUST_USE belay_rc exec_work_of(struct txn *t, const struct exec *e,
 /* The tags of a spec row, in the arena, sorted by key; `corrupt`. */
 MUST_USE belay_rc exec_tags_of(struct txn *t, const struct row *spec,
                                const struct belay_tag **out, size_t *out_n);
+/* Its trace context, in `a`; NULL where there is none.  `corrupt`. */
+MUST_USE belay_rc exec_trace_of(struct txn *t, const struct row *spec,
+                                struct belay_arena *a, const char **out_parent,
+                                const char **out_state);
 
 /* --- exec_policy.c --- */
 

@@ -134,6 +134,21 @@ def _():
     same(ask(url, "check")["findings"], [])
 
 
+@case("show has the trace context of who submitted it, if there is one")
+def _():
+    url = store()
+    traced = submit(url, "--trace-parent", "00-1-2-01", "--trace-state", "a=b")
+    half, none = submit(url, "--trace-parent", "00-1-2-01"), submit(url)
+
+    def seen(execution):
+        whole = ask(url, "show", execution)
+        return [whole[key] for key in ("traceparent", "tracestate") if key in whole]
+
+    same((seen(traced), seen(half), seen(none)), (["00-1-2-01", "a=b"], ["00-1-2-01"], []))
+    held = claim(url)
+    same((held["traceparent"], held["tracestate"]), ("00-1-2-01", "a=b"))
+
+
 @case("what stands behind -- is the command, whatever it looks like")
 def _():
     url = store()

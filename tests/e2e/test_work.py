@@ -378,6 +378,21 @@ def _():
     same(sorted(listed), ["0", "1", "2", "3"])
 
 
+@case("a job has the trace context of who submitted it, and not that of the worker")
+def _():
+    at = store()
+    ids = [submit(at, "--trace-parent", "00-1-2-01", "--trace-state", "a=b"),
+           submit(at, "--trace-parent", "00-1-2-01"), submit(at)]
+    own = {"TRACEPARENT": "of the worker", "TRACESTATE": "of the worker",
+           "TRACEPARENTS": "another"}
+    ran = drain(at, "--exec", "env | grep ^TRACE | sort", env=own)
+    same(ran, counts(3, completed=3))
+    same([stream(at, execution, "stdout").decode().split("\n")[:-1] for execution in ids],
+         [["TRACEPARENT=00-1-2-01", "TRACEPARENTS=another", "TRACESTATE=a=b"],
+          ["TRACEPARENT=00-1-2-01", "TRACEPARENTS=another"],
+          ["TRACEPARENTS=another"]])
+
+
 @case("jobs run side by side, as many as --concurrency says")
 def _():
     at = store()

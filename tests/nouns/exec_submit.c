@@ -107,6 +107,8 @@ static void facts_reach_the_worker(struct world *w)
     STR(w, got->process, "p");
     STR(w, got->traceparent, trace);
     STR(w, got->tracestate, "x=1");
+    STR(w, e.traceparent, trace);
+    STR(w, e.tracestate, "x=1");
     EQ(w, got->n_tags, 2);
     STR(w, got->tags[0].key, "a");
     STR(w, got->tags[1].value, "2");
