@@ -250,12 +250,13 @@ struct belay_retry_policy {
     uint32_t size;
     int32_t backoff;      /* enum belay_backoff */
     int64_t max_retries;  /* 0: none */
-    int64_t delay_ms;     /* fixed: the delay; exponential: the first; 0: 1 s */
-    int64_t max_delay_ms; /* exponential; 0: 60 s */
+    int64_t delay_ms;     /* fixed: the delay, -1: none, again at once; exponential: the
+                             first; 0: 1 s */
+    int64_t max_delay_ms; /* exponential: not below the first; 0: 60 s */
     double multiplier;    /* exponential; 0: 2 */
     bool no_jitter;       /* exponential: not spread over half to all of the delay */
-    const char *const *retryable; /* classes, or what `detail` of a failure says; NULL:
-                                     all that may be */
+    const char *const *retryable; /* classes that may be, or what `detail` of a failure
+                                     says; NULL: all that may be */
     size_t n_retryable;
 };
 
@@ -287,9 +288,10 @@ struct belay_submission {
     const char *traceparent, *tracestate;
     const char *creator;
     const char *key;       /* idempotency: one execution for it within the window */
-    int64_t key_window_ms; /* 0: BELAY_KEY_WINDOW_MS */
+    int64_t key_window_ms; /* of a key; 0: BELAY_KEY_WINDOW_MS */
     int64_t max_reclaims;  /* 0: BELAY_MAX_RECLAIMS; -1: none, the first loss ends it */
-    int64_t retention_ms;  /* once terminal; 0: BELAY_RETENTION_MS */
+    int64_t retention_ms;  /* once terminal; 0: BELAY_RETENTION_MS; -1: none, the timers
+                              remove it as soon as it has ended */
     const char *process_event; /* of which type; NULL: "execution.completed" */
 };
 

@@ -66,8 +66,11 @@ bool op_read_backoff(struct bytes text, struct belay_retry_policy *out)
 
     if (text.len > n_fixed && memcmp(text.ptr, fixed, n_fixed) == 0) {
         out->backoff = BELAY_BACKOFF_FIXED;
-        return duration_parse(bytes_of(text.ptr + n_fixed, text.len - n_fixed),
-                              &out->delay_ms);
+        bool good = duration_parse(bytes_of(text.ptr + n_fixed, text.len - n_fixed),
+                                   &out->delay_ms);
+        if (good && out->delay_ms == 0)
+            out->delay_ms = -1; /* at once */
+        return good;
     }
     if (text.len <= n_exp || memcmp(text.ptr, exponential, n_exp) != 0)
         return false;
@@ -78,5 +81,7 @@ bool op_read_backoff(struct bytes text, struct belay_retry_policy *out)
     size_t first = (size_t)(dots - text.ptr);
     out->backoff = BELAY_BACKOFF_EXPONENTIAL;
     return duration_parse(bytes_of(text.ptr, first), &out->delay_ms) &&
-           duration_parse(bytes_of(dots + 2, text.len - first - 2), &out->max_delay_ms);
+           duration_parse(bytes_of(dots + 2, text.len - first - 2),
+                          &out->max_delay_ms) &&
+           out->delay_ms > 0 && out->max_delay_ms >= out->delay_ms;
 }

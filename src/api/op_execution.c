@@ -55,7 +55,8 @@ static belay_rc read_retry(const struct op_call *call, struct belay_arena *a,
     };
     if (backoff && !op_read_backoff(backoff->text, policy)) {
         (void)err_reason(err, BELAY_INVALID, "retry",
-                         "--backoff: must be fixed:D or exp:D..D, as in exp:1s..60s");
+                         "--backoff: must be fixed:D or exp:D..D, from above 0 up to "
+                         "no less, as in exp:1s..60s");
         err_entity(err, bytes_str("backoff"));
         return BELAY_INVALID;
     }
@@ -64,12 +65,35 @@ static belay_rc read_retry(const struct op_call *call, struct belay_arena *a,
     return op_strs(call, "retryable", a, &policy->retryable, &policy->n_retryable, err);
 }
 
+/* What cannot be 0, since a 0 of the struct means that it is not given. */
+static belay_rc refuse_zeros(const struct op_call *call, struct belay_error *err)
+{
+    static const struct {
+        const char *name, *option, *why;
+    } given[] = {
+        { "deadline", "--deadline", OP_ZERO_NO_LIMIT },
+        { "attempt_timeout", "--attempt-timeout", OP_ZERO_NO_LIMIT },
+        { "key_window", "--key-window", OP_ZERO_NO_KEY },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(given); i++) {
+        if (op_number(call, given[i].name, 1) == 0)
+            return err_reason(err, BELAY_INVALID, given[i].name, "%s: %s",
+                              given[i].option, given[i].why);
+    }
+    return BELAY_OK;
+}
+
+/* None is -1 in the struct, whose 0 is the usual. */
+static int64_t none_or(int64_t number)
+{
+    return number == 0 ? -1 : number;
+}
+
 static belay_rc read_submission(const struct op_call *call, struct belay_arena *a,
                                 struct belay_retry_policy *policy,
                                 struct belay_submission *out, struct belay_error *err)
 {
-    int64_t reclaims = op_number(call, "max_reclaims", BELAY_MAX_RECLAIMS);
-
     *out = (struct belay_submission){
         .size = sizeof(*out),
         .lane = op_str(call, "lane"),
@@ -87,10 +111,13 @@ static belay_rc read_submission(const struct op_call *call, struct belay_arena *
         .creator = call->principal,
         .key = op_str(call, "key"),
         .key_window_ms = op_number(call, "key_window", 0),
-        .max_reclaims = reclaims == 0 ? -1 : reclaims,
-        .retention_ms = op_number(call, "retention", 0),
+        .max_reclaims = none_or(op_number(call, "max_reclaims", BELAY_MAX_RECLAIMS)),
+        .retention_ms =
+            op_get(call, "retention") ? none_or(op_number(call, "retention", 0)) : 0,
     };
-    belay_rc rc = read_payload(call, a, out, err);
+    belay_rc rc = refuse_zeros(call, err);
+    if (rc == BELAY_OK)
+        rc = read_payload(call, a, out, err);
     if (rc == BELAY_OK)
         rc = read_retry(call, a, policy, out, err);
     if (rc == BELAY_OK)

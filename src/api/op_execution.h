@@ -39,6 +39,10 @@ json_t *op_json_error(const struct belay_error *err);
 
 /* --- in --- */
 
+/* Why a 0 is refused where that of a struct means "not given". */
+#define OP_ZERO_NO_LIMIT "must be above 0; leave it out for none"
+#define OP_ZERO_NO_KEY "must be above 0; leave the key out to have none remembered"
+
 /* A submission as POST /v1/executions has it.  Strings of *out are in the arena or in
  * `value`, which must live as long. */
 MUST_USE belay_rc op_read_submission(const json_t *value, struct belay_arena *a,
@@ -56,7 +60,8 @@ MUST_USE belay_rc op_read_completion(const json_t *value, struct belay_arena *a,
  * json_decref()s *out, a list of 1 to max. */
 MUST_USE belay_rc op_read_many(struct bytes text, size_t max, json_t **out,
                                struct belay_error *err);
-/* fixed:D or exp:D..D, into the policy; false: it is neither. */
+/* fixed:D or exp:D..D, the second not below the first and that above 0, into the policy;
+ * false: it is neither. */
 MUST_USE bool op_read_backoff(struct bytes text, struct belay_retry_policy *out);
 
 /* Tags k=v of a repeated argument.  `invalid`, reason tag. */

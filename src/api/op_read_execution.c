@@ -6,14 +6,43 @@
 
 /* --- a submission --- */
 
+/* A number that is not 0, which `why` says, since a 0 of the struct means the usual. */
+static belay_rc read_above_zero(struct op_reader *r, const char *where,
+                                const json_t *object, const char *field,
+                                const char *why, int64_t *out)
+{
+    int64_t given = -1;
+    belay_rc rc = op_field_number(r, where, object, field, &given);
+
+    if (rc == BELAY_OK && given == 0)
+        return op_field_wrong(r, where, field, why);
+    if (rc == BELAY_OK && given > 0)
+        *out = given;
+    return rc;
+}
+
+/* A number whose 0 is none: -1 in the struct. */
+static belay_rc read_or_none(struct op_reader *r, const char *where,
+                             const json_t *object, const char *field, int64_t *out)
+{
+    int64_t given = *out;
+    belay_rc rc = op_field_number(r, where, object, field, &given);
+
+    if (rc == BELAY_OK && json_is_integer(json_object_get(object, field)))
+        *out = given == 0 ? -1 : given;
+    return rc;
+}
+
 static belay_rc read_multiplier(struct op_reader *r, const json_t *backoff,
                                 struct belay_retry_policy *out)
 {
     const json_t *multiplier = json_object_get(backoff, "multiplier");
     const json_t *jitter = json_object_get(backoff, "jitter");
 
-    if (multiplier && !json_is_number(multiplier))
-        return op_field_wrong(r, "retry.backoff", "multiplier", "must be a number");
+    if (multiplier &&
+        (!json_is_number(multiplier) || json_number_value(multiplier) == 0))
+        return op_field_wrong(r, "retry.backoff", "multiplier",
+                              "must be a number, 1 to 1000");
     if (jitter && !json_is_boolean(jitter))
         return op_field_wrong(r, "retry.backoff", "jitter", "must be true or false");
     out->multiplier = multiplier ? json_number_value(multiplier) : 0;
@@ -37,15 +66,17 @@ static belay_rc read_backoff(struct op_reader *r, const json_t *backoff,
     if (strcmp(type, "fixed") == 0) {
         out->backoff = BELAY_BACKOFF_FIXED;
         rc = op_field_only(r, where, backoff, fixed);
-        return rc ? rc : op_field_number(r, where, backoff, "delay_ms", &out->delay_ms);
+        return rc ? rc : read_or_none(r, where, backoff, "delay_ms", &out->delay_ms);
     }
     if (strcmp(type, "exponential") != 0)
         return op_field_wrong(r, where, "type", "must be fixed or exponential");
     rc = op_field_only(r, where, backoff, exponential);
     if (rc == BELAY_OK)
-        rc = op_field_number(r, where, backoff, "initial_delay_ms", &out->delay_ms);
+        rc = read_above_zero(r, where, backoff, "initial_delay_ms", "must be above 0",
+                             &out->delay_ms);
     if (rc == BELAY_OK)
-        rc = op_field_number(r, where, backoff, "max_delay_ms", &out->max_delay_ms);
+        rc = read_above_zero(r, where, backoff, "max_delay_ms", "must be above 0",
+                             &out->max_delay_ms);
     return rc ? rc : read_multiplier(r, backoff, out);
 }
 
@@ -131,28 +162,34 @@ static belay_rc read_texts(struct op_reader *r, const json_t *value,
 static belay_rc read_numbers(struct op_reader *r, const json_t *value,
                              struct belay_submission *out)
 {
-    int64_t priority = 0, reclaims = BELAY_MAX_RECLAIMS;
+    int64_t priority = 0;
     const struct {
         const char *name;
         int64_t *to;
+        const char *no_zero; /* why not */
     } numbers[] = {
-        { "priority", &priority },
-        { "delay_ms", &out->delay_ms },
-        { "run_at_ms", &out->run_at_ms },
-        { "deadline_ms", &out->deadline_ms },
-        { "attempt_timeout_ms", &out->attempt_timeout_ms },
-        { "key_window_ms", &out->key_window_ms },
-        { "max_reclaims", &reclaims },
-        { "retention_ms", &out->retention_ms },
+        { "priority", &priority, NULL },
+        { "delay_ms", &out->delay_ms, NULL },
+        { "run_at_ms", &out->run_at_ms, NULL },
+        { "deadline_ms", &out->deadline_ms, OP_ZERO_NO_LIMIT },
+        { "attempt_timeout_ms", &out->attempt_timeout_ms, OP_ZERO_NO_LIMIT },
+        { "key_window_ms", &out->key_window_ms, OP_ZERO_NO_KEY },
     };
     belay_rc rc = BELAY_OK;
 
     for (size_t i = 0; rc == BELAY_OK && i < COUNT_OF(numbers); i++)
-        rc = op_field_number(r, "", value, numbers[i].name, numbers[i].to);
+        rc = numbers[i].no_zero
+                 ? read_above_zero(r, "", value, numbers[i].name, numbers[i].no_zero,
+                                   numbers[i].to)
+                 : op_field_number(r, "", value, numbers[i].name, numbers[i].to);
+    out->max_reclaims = BELAY_MAX_RECLAIMS;
+    if (rc == BELAY_OK)
+        rc = read_or_none(r, "", value, "max_reclaims", &out->max_reclaims);
+    if (rc == BELAY_OK)
+        rc = read_or_none(r, "", value, "retention_ms", &out->retention_ms);
     if (rc == BELAY_OK && priority > BELAY_PRIORITY_MAX)
         rc = op_field_wrong(r, "", "priority", "must be from 0 to 9000");
     out->priority = (int32_t)priority;
-    out->max_reclaims = reclaims == 0 ? -1 : reclaims;
     return rc;
 }
 

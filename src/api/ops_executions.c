@@ -63,7 +63,8 @@ static const struct op_arg submit_args[] = {
       .min = 1,
       .max = 64,
       .placeholder = "fixed:D|exp:D..D",
-      .help = "how long to wait before that; exp:1s..60s unless told" },
+      .help = "how long to wait before that; exp:1s..60s unless told, fixed:0s: not at "
+              "all" },
     { .name = "retryable",
       .kind = OP_OPTION,
       .type = OP_TEXT,
@@ -98,7 +99,8 @@ static const struct op_arg submit_args[] = {
       .max = 1000000,
       .placeholder = "N",
       .help = "how many lost leases it survives; 100 unless told" },
-    ARG_DURATION("retention", "how long it is kept when it has ended; 7d unless told"),
+    ARG_DURATION("retention", "how long it is kept when it has ended; 7d unless told, "
+                              "0s: not at all"),
     ARG_TEXT("trace_parent", "T", "the traceparent of whoever submits it"),
     ARG_TEXT("trace_state", "T", "and its tracestate"),
 };

@@ -36,8 +36,7 @@ static belay_rc write_execution(struct txn *t, const struct submit_item *item,
         e.v[EXEC_DELAY_UNTIL_MS] = value_i64(until_ms);
     if (s->deadline_ms > 0)
         e.v[EXEC_DEADLINE_AT_MS] = value_i64(time_add_ms(now_ms, s->deadline_ms));
-    e.v[EXEC_RETENTION_MS] =
-        value_i64(s->retention_ms > 0 ? s->retention_ms : BELAY_RETENTION_MS);
+    e.v[EXEC_RETENTION_MS] = value_i64(exec_policy_retention(s));
     e.v[EXEC_SESSION] = text_or_null(s->session);
     e.v[EXEC_PROCESS] = text_or_null(s->process);
     e.v[EXEC_PROCESS_EVENT] = text_or_null(s->process_event);

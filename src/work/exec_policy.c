@@ -27,7 +27,7 @@ static int set_backoff(json_t *to, const struct belay_retry_policy *r)
 {
     CLEANUP(json_decrefp) json_t *backoff = json_object();
     bool fixed = r->backoff == BELAY_BACKOFF_FIXED;
-    int64_t delay_ms = or_usual(r->delay_ms, RETRY_FIRST_MS);
+    int64_t delay_ms = r->delay_ms < 0 ? 0 : or_usual(r->delay_ms, RETRY_FIRST_MS);
     int64_t longest_ms = or_usual(r->max_delay_ms, RETRY_LONGEST_MS);
     int failed = set_number(backoff, fixed ? "delay_ms" : "initial_delay_ms", delay_ms,
                             RETRY_FIRST_MS);
@@ -76,6 +76,20 @@ static int64_t reclaims_of(const struct belay_submission *s)
     return s->max_reclaims < 0 ? 0 : or_usual(s->max_reclaims, BELAY_MAX_RECLAIMS);
 }
 
+int64_t exec_policy_retention(const struct belay_submission *s)
+{
+    return s->retention_ms < 0 ? 0 : or_usual(s->retention_ms, BELAY_RETENTION_MS);
+}
+
+/* Where it is told, also as the usual one. */
+static int set_retention(json_t *to, const struct belay_submission *s)
+{
+    return s->retention_ms == 0
+               ? 0
+               : json_object_set_new(to, "retention_ms",
+                                     json_integer(exec_policy_retention(s)));
+}
+
 static bool is_usual(const struct belay_submission *s)
 {
     return (!s->retry || s->retry->max_retries == 0) && s->attempt_timeout_ms == 0 &&
@@ -98,8 +112,7 @@ belay_rc exec_policy_write(const struct belay_submission *s, struct belay_arena 
         set_number(policy, "attempt_timeout_ms", s->attempt_timeout_ms, 0) |
         set_number(policy, "deadline_ms", s->deadline_ms, 0) |
         set_number(policy, "max_reclaims", reclaims_of(s), BELAY_MAX_RECLAIMS) |
-        set_number(policy, "retention_ms", s->retention_ms, 0) |
-        set_retry(policy, s->retry);
+        set_retention(policy, s) | set_retry(policy, s->retry);
     if (failed)
         return err_no_memory(err, "a policy");
     belay_rc rc = json_write(policy, &text, err);

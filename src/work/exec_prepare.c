@@ -35,12 +35,12 @@ static const struct number_rule numbers[] = {
     { "attempt_timeout", offsetof(struct belay_submission, attempt_timeout_ms), 0, TIME_MAX_MS },
     { "key_window",      offsetof(struct belay_submission, key_window_ms),      0, TIME_MAX_MS },
     { "max_reclaims",    offsetof(struct belay_submission, max_reclaims),      -1, COUNT_MAX },
-    { "retention",       offsetof(struct belay_submission, retention_ms),       0, TIME_MAX_MS },
+    { "retention",       offsetof(struct belay_submission, retention_ms),      -1, TIME_MAX_MS },
 };
 
 static const struct number_rule retry_numbers[] = {
     { "max_retries", offsetof(struct belay_retry_policy, max_retries),  0, COUNT_MAX },
-    { "delay",       offsetof(struct belay_retry_policy, delay_ms),     0, RETRY_DELAY_MAX },
+    { "delay",       offsetof(struct belay_retry_policy, delay_ms),    -1, RETRY_DELAY_MAX },
     { "max_delay",   offsetof(struct belay_retry_policy, max_delay_ms), 0, RETRY_DELAY_MAX },
 };
 
@@ -115,6 +115,42 @@ static belay_rc bad_retry(struct belay_error *err, const char *why)
     return err_reason(err, BELAY_INVALID, "retry", "retry: %s", why);
 }
 
+static belay_rc check_backoff(const struct belay_retry_policy *r,
+                              struct belay_error *err)
+{
+    int64_t first_ms = r->delay_ms != 0 ? r->delay_ms : RETRY_FIRST_MS;
+    int64_t longest_ms = r->max_delay_ms > 0 ? r->max_delay_ms : RETRY_LONGEST_MS;
+    bool grows = isfinite(r->multiplier) && r->multiplier >= 1 &&
+                 r->multiplier <= RETRY_MULTIPLIER_MAX;
+
+    if (!grows && r->multiplier != 0)
+        return bad_retry(err, "multiplier: must be 1 to 1000");
+    if (r->backoff == BELAY_BACKOFF_FIXED)
+        return BELAY_OK;
+    if (r->backoff != BELAY_BACKOFF_EXPONENTIAL)
+        return bad_retry(err, "backoff: must be exponential or fixed");
+    if (first_ms < 0)
+        return bad_retry(err, "delay: the first one must be above 0 to grow");
+    if (longest_ms < first_ms)
+        return bad_retry(err, "max_delay: must not be below the first delay");
+    return BELAY_OK;
+}
+
+/* Of a class that is never tried again an entry would never have an effect. */
+static belay_rc check_retryable(const char *entry, struct belay_error *err)
+{
+    int named = 0;
+
+    if (!entry || !bytes_is_id(bytes_str(entry), RETRYABLE_BYTES_MAX))
+        return bad_retry(err, "retryable: must be 1 to 128 bytes of UTF-8 without "
+                              "control characters");
+    if (!vector_parse(BELAY_DIM_FAILURE_CLASS, bytes_str(entry), &named) ||
+        retry_class_allows((enum belay_failure_class)named))
+        return BELAY_OK;
+    return err_reason(err, BELAY_INVALID, "retry",
+                      "retry: retryable: %s failures are never tried again", entry);
+}
+
 static belay_rc check_retry(const struct belay_retry_policy *r, struct belay_error *err)
 {
     belay_rc rc = BELAY_OK;
@@ -123,23 +159,15 @@ static belay_rc check_retry(const struct belay_retry_policy *r, struct belay_err
         return BELAY_OK;
     for (size_t i = 0; i < COUNT_OF(retry_numbers) && rc == BELAY_OK; i++)
         rc = check_number(r, &retry_numbers[i], "retry", err);
+    if (rc == BELAY_OK)
+        rc = check_backoff(r, err);
     if (rc)
         return rc;
-    if (r->backoff != BELAY_BACKOFF_EXPONENTIAL && r->backoff != BELAY_BACKOFF_FIXED)
-        return bad_retry(err, "backoff: must be exponential or fixed");
-    bool grows = isfinite(r->multiplier) && r->multiplier >= 1 &&
-                 r->multiplier <= RETRY_MULTIPLIER_MAX;
-    if (!grows && r->multiplier != 0)
-        return bad_retry(err, "multiplier: must be 1 to 1000");
     if (r->n_retryable > RETRYABLE_MAX || (r->n_retryable > 0 && !r->retryable))
         return bad_retry(err, "retryable: at most 64 are taken");
-    for (size_t i = 0; i < r->n_retryable; i++) {
-        if (!r->retryable[i] ||
-            !bytes_is_id(bytes_str(r->retryable[i]), RETRYABLE_BYTES_MAX))
-            return bad_retry(err, "retryable: must be 1 to 128 bytes of UTF-8 without "
-                                  "control characters");
-    }
-    return BELAY_OK;
+    for (size_t i = 0; i < r->n_retryable && rc == BELAY_OK; i++)
+        rc = check_retryable(r->retryable[i], err);
+    return rc;
 }
 
 /* --- tags --- */
@@ -393,6 +421,9 @@ belay_rc submit_prepare(const struct belay_submission *s, struct space *sp,
     if (s->process_event && !s->process)
         return err_reason(err, BELAY_INVALID, "process_event",
                           "process_event: there is no process");
+    if (s->key_window_ms > 0 && !s->key)
+        return err_reason(err, BELAY_INVALID, "key_window",
+                          "key_window: there is no key");
     item.lane = bytes_str(s->lane);
     item.key = optional(s->key);
     if (s->key)

@@ -147,6 +147,8 @@ struct exec_policy {
     int64_t attempt_timeout_ms, deadline_ms; /* 0: none */
     int64_t max_reclaims;
 };
+/* How long it is kept once it has ended. */
+int64_t exec_policy_retention(const struct belay_submission *s);
 MUST_USE belay_rc exec_policy_write(const struct belay_submission *s,
                                     struct belay_arena *a, struct bytes *out,
                                     struct belay_error *err);

@@ -169,6 +169,45 @@ def _():
     same(answer("ls", "-q", "--store", url).split(), [first])
 
 
+@case("a zero is what it says, or refused, and never taken for nothing given")
+def _():
+    url = store()
+    for words in (("--deadline", "0s"), ("--attempt-timeout", "0s"), ("--key-window", "0s"),
+                  ("--key-window", "0s", "--key", "k"), ("--key-window", "1h"),
+                  ("--backoff", "exp:0ms..0ms"), ("--backoff", "exp:1s..0s"),
+                  ("--backoff", "exp:10s..1s"), ("--retryable", "permanent"),
+                  ("--retryable", "timeout", "--retryable", "cancelled")):
+        same(refused(url, "submit", "--lane", "l", *words)[:2], (2, "invalid"))
+    for item in ({"deadline_ms": 0}, {"attempt_timeout_ms": 0}, {"key_window_ms": 0},
+                 {"key": "k", "key_window_ms": 0}, {"key_window_ms": 1},
+                 {"retry": {"retryable": ["permanent"]}},
+                 {"retry": {"backoff": {"type": "exponential", "initial_delay_ms": 0}}},
+                 {"retry": {"backoff": {"type": "exponential", "initial_delay_ms": 2,
+                                        "max_delay_ms": 1}}}):
+        same(refused(url, "submit-batch", "-", **piped(json.dumps([{"lane": "l", **item}])))[:2],
+             (2, "invalid"))
+    ran = belay("submit", "--lane", "l", "--deadline", "0s", "--store", url)
+    assert b"--deadline: must be above 0; leave it out for none" in ran.stderr, ran.stderr
+    same(ask(url, "ls")["items"], [])
+
+    policy = {"retention_ms": 0, "retry": {"max_retries": 3,
+                                           "backoff": {"type": "fixed", "delay_ms": 0}}}
+    said = ask(url, "submit", "--lane", "l", "--backoff", "fixed:0ms", "--retention", "0s")
+    same(said["policy"], policy)
+    batch = [{"lane": "l", "retention_ms": 0,
+              "retry": {"backoff": {"type": "fixed", "delay_ms": 0}}}]
+    twin = ask(url, "submit-batch", "-", **piped(json.dumps(batch)))["items"][0]["id"]
+    same(ask(url, "show", twin)["policy"], policy)
+    answer("cancel", twin, "--store", url)
+    for attempt in range(4):  # again at once, each time
+        held = claim(url)
+        same((held["execution"], held["attempt"]), (said["id"], attempt))
+        answer("fail", "--handle", held["handle"], "--class", "transient", "--message", "m",
+               "--store", url)
+    same(ask(url, "timers", "--once")["purged"], 2)
+    same(refused(url, "show", said["id"])[:2], (3, "not_found"))
+
+
 @case("many are submitted at once, from a list or one a line, or none of them")
 def _():
     url = store()

@@ -263,14 +263,15 @@ static void bad_ones_are_refused_with_all(struct world *w)
 static void bad_retries_are_refused(struct world *w)
 {
     struct belay_retry_policy rows[] = {
-        retry_fixed(-1, 1),
-        retry_fixed(1, -1),
-        retry_fixed(1, 1),
-        retry_fixed(1, 1),
+        retry_fixed(-1, 1),   retry_fixed(1, -2), retry_fixed(1, 1),
+        retry_fixed(1, 1),    retry_fixed(1, -1), /* which is at once, where it does not have to grow */
+        retry_fixed(1, 1000),
     };
     rows[2].backoff = 7;
     rows[3].backoff = BELAY_BACKOFF_EXPONENTIAL;
     rows[3].multiplier = -2;
+    rows[4].backoff = rows[5].backoff = BELAY_BACKOFF_EXPONENTIAL;
+    rows[5].max_delay_ms = 999;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct belay_submitted out = { 0 };
         if (!WHY(w, submit_try(w, (struct belay_submission){ .retry = &rows[i] }, &out),

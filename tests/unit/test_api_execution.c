@@ -81,6 +81,27 @@ static void reads_little(struct tap *t)
     TAP_STR(t, s.payload, "null"); /* which is JSON, and not nothing */
 }
 
+/* A 0 that is given is not what a struct means by it. */
+static void reads_zeros(struct tap *t)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    json_t *value CLEANUP(json_decrefp) =
+        parsed("{\"lane\":\"l\",\"retention_ms\":0,\"max_reclaims\":0,\"retry\":{"
+               "\"backoff\":{\"type\":\"fixed\",\"delay_ms\":0}}}");
+    struct belay_submission s;
+
+    if (!TAP_EQ(t, op_read_submission(value, &arena, &s, NULL), BELAY_OK))
+        return;
+    TAP_EQ(t, s.retention_ms, -1);
+    TAP_EQ(t, s.max_reclaims, -1);
+    TAP_EQ(t, s.retry->delay_ms, -1);
+    json_t *absent CLEANUP(json_decrefp) =
+        parsed("{\"lane\":\"l\",\"retention_ms\":null,\"deadline_ms\":null,\"retry\":{"
+               "\"backoff\":{\"type\":\"fixed\"}}}");
+    TAP_EQ(t, op_read_submission(absent, &arena, &s, NULL), BELAY_OK);
+    TAP_OK(t, s.retention_ms == 0 && s.deadline_ms == 0 && s.retry->delay_ms == 0);
+}
+
 /* clang-format off */
 static const struct { const char *text, *entity; } refused[] = {
     { "[]", "" },
@@ -91,6 +112,10 @@ static const struct { const char *text, *entity; } refused[] = {
     { "{\"lane\":\"l\",\"priority\":-1}", "priority" },
     { "{\"lane\":\"l\",\"priority\":\"7\"}", "priority" },
     { "{\"lane\":\"l\",\"delay_ms\":1.5}", "delay_ms" },
+    { "{\"lane\":\"l\",\"deadline_ms\":0}", "deadline_ms" },
+    { "{\"lane\":\"l\",\"attempt_timeout_ms\":0}", "attempt_timeout_ms" },
+    { "{\"lane\":\"l\",\"key\":\"k\",\"key_window_ms\":0}", "key_window_ms" },
+    { "{\"lane\":\"l\",\"retention_ms\":-1}", "retention_ms" },
     { "{\"lane\":\"l\",\"tags\":[]}", "tags" },
     { "{\"lane\":\"l\",\"tags\":{\"a\":1}}", "a" },
     { "{\"lane\":\"l\",\"requires\":\"gpu\"}", "requires" },
@@ -105,6 +130,9 @@ static const struct { const char *text, *entity; } refused[] = {
     { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"fixed\",\"max_delay_ms\":1}}}", "max_delay_ms" },
     { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"exponential\",\"jitter\":1}}}", "jitter" },
     { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"exponential\",\"multiplier\":\"2\"}}}", "multiplier" },
+    { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"exponential\",\"multiplier\":0}}}", "multiplier" },
+    { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"exponential\",\"initial_delay_ms\":0}}}", "initial_delay_ms" },
+    { "{\"lane\":\"l\",\"retry\":{\"backoff\":{\"type\":\"exponential\",\"max_delay_ms\":0}}}", "max_delay_ms" },
 };
 /* clang-format on */
 
@@ -154,8 +182,10 @@ static void reads_backoffs(struct tap *t)
 {
     /* clang-format off */
     static const struct { const char *text; int backoff; int64_t first, longest; } backoffs[] = {
-        { "fixed:5s", BELAY_BACKOFF_FIXED, 5000, 0 }, { "fixed:0ms", BELAY_BACKOFF_FIXED, 0, 0 },
+        { "fixed:5s", BELAY_BACKOFF_FIXED, 5000, 0 }, { "fixed:0ms", BELAY_BACKOFF_FIXED, -1, 0 },
         { "exp:1s..2m", BELAY_BACKOFF_EXPONENTIAL, 1000, 120000 },
+        { "exp:1s..1s", BELAY_BACKOFF_EXPONENTIAL, 1000, 1000 },
+        { "exp:0ms..0ms", -1, 0, 0 }, { "exp:0ms..1s", -1, 0, 0 }, { "exp:1s..0ms", -1, 0, 0 }, { "exp:10s..1s", -1, 0, 0 },
         { "", -1, 0, 0 }, { "fixed:", -1, 0, 0 }, { "fixed:5", -1, 0, 0 }, { "exp:", -1, 0, 0 }, { "exp:1s", -1, 0, 0 },
         { "exp:1s..", -1, 0, 0 }, { "exp:..1s", -1, 0, 0 }, { "exp:1s..2s..3s", -1, 0, 0 }, { "linear:1s", -1, 0, 0 },
     };
@@ -388,6 +418,7 @@ int main(int argc, char **argv)
         { "a submission in JSON says everything that the struct can",
           reads_submissions },
         { "a payload is JSON, bytes, or none", reads_little },
+        { "a 0 that is given is not taken for one that is not", reads_zeros },
         { "a submission that is wrong names its field", refuses_submissions },
         { "many values are a list, its items, or one a line", reads_many },
         { "a backoff is fixed or grows", reads_backoffs },

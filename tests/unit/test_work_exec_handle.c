@@ -449,6 +449,11 @@ static void a_policy_leaves_out_what_is_usual(struct tap *t)
         TAP_STR(t, written(&w, &s),
                 "{\"retry\":{\"backoff\":{\"delay_ms\":5,\"type\":\"fixed\"},"
                 "\"max_retries\":3}}");
+        r.delay_ms = -1;
+        s.retention_ms = -1;
+        TAP_STR(t, written(&w, &s),
+                "{\"retention_ms\":0,\"retry\":{\"backoff\":{\"delay_ms\":0,"
+                "\"type\":\"fixed\"},\"max_retries\":3}}");
         r = (struct belay_retry_policy){ .max_retries = 7,
                                          .delay_ms = 10,
                                          .max_delay_ms = 20,

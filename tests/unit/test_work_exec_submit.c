@@ -481,7 +481,11 @@ static const struct refusal refusals[] = {
     { "attempt_timeout", NULL, { .lane = "l", .attempt_timeout_ms = TIME_MAX_MS + 1 } },
     { "retry", "max_retries", { .lane = "l", RETRY_OF(.max_retries = -1) } },
     { "retry", "max_retries", { .lane = "l", RETRY_OF(.max_retries = 1000001) } },
-    { "retry", "delay", { .lane = "l", RETRY_OF(.delay_ms = -1) } },
+    { "retry", "delay", { .lane = "l", RETRY_OF(.delay_ms = -2, .backoff = BELAY_BACKOFF_FIXED) } },
+    { "retry", "above 0", { .lane = "l", RETRY_OF(.delay_ms = -1) } },
+    { "retry", "below the first", { .lane = "l", RETRY_OF(.delay_ms = 10000, .max_delay_ms = 1000) } },
+    { "retry", "below the first", { .lane = "l", RETRY_OF(.max_delay_ms = 999) } },
+    { "retry", "below the first", { .lane = "l", RETRY_OF(.delay_ms = 60001) } },
     { "retry", "delay", { .lane = "l", RETRY_OF(.delay_ms = 30 * DAY_MS + 1) } },
     { "retry", "max_delay", { .lane = "l", RETRY_OF(.max_delay_ms = -1) } },
     { "retry", "max_delay", { .lane = "l", RETRY_OF(.max_delay_ms = 30 * DAY_MS + 1) } },
@@ -493,6 +497,8 @@ static const struct refusal refusals[] = {
     { "retry", "multiplier", { .lane = "l", RETRY_OF(.multiplier = (double)INFINITY) } },
     { "retry", "multiplier", { .lane = "l", RETRY_OF(.multiplier = (double)NAN) } },
     { "retry", "retryable", { .lane = "l", RETRY_OF(.n_retryable = 1) } },
+    { "retry", "permanent failures are never", { .lane = "l", RETRY_OF(.retryable = (const char *const[]){ "timeout", "permanent" }, .n_retryable = 2) } },
+    { "retry", "cancelled failures are never", { .lane = "l", RETRY_OF(.retryable = (const char *const[]){ "cancelled" }, .n_retryable = 1) } },
     { "retry", "retryable", { .lane = "l", RETRY_OF(.retryable = classes, .n_retryable = 65) } },
     { "retry", "retryable", { .lane = "l", RETRY_OF(.retryable = (const char *const[]){ "" }, .n_retryable = 1) } },
     { "retry", "retryable", { .lane = "l", RETRY_OF(.retryable = (const char *const[]){ NULL }, .n_retryable = 1) } },
@@ -530,9 +536,10 @@ static const struct refusal refusals[] = {
     { "key", NULL, { .lane = "l", .key = LONG_256 LONG_256 "x" } },
     { "key", NULL, { .lane = "l", .key = "a\rb" } },
     { "key_window", NULL, { .lane = "l", .key = "k", .key_window_ms = -1 } },
+    { "key_window", "no key", { .lane = "l", .key_window_ms = 1 } },
     { "max_reclaims", NULL, { .lane = "l", .max_reclaims = -2 } },
     { "max_reclaims", NULL, { .lane = "l", .max_reclaims = 1000001 } },
-    { "retention", NULL, { .lane = "l", .retention_ms = -1 } },
+    { "retention", NULL, { .lane = "l", .retention_ms = -2 } },
     { "retention", NULL, { .lane = "l", .retention_ms = TIME_MAX_MS + 1 } },
 };
 /* clang-format on */
@@ -955,6 +962,7 @@ static void on_trips(struct work *w)
     trips(w, &full, 1, out, 3); /* a new route */
     struct belay_submission known = full;
     known.key = NULL;
+    known.key_window_ms = 0;
     trips(w, &known, 1, out, 2);
     trips(w, &plain, 1, out, 2);
     trips(w, &full, 1, out, 2); /* a duplicate */

@@ -201,6 +201,45 @@ static void purged(struct work *w)
     lab_close(&l);
 }
 
+static void purged_at_once(struct work *w)
+{
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    const char *id = submit(&l, (struct belay_submission){ .retention_ms = -1 });
+    TAP_EQ(w->t, tick(&l).purged, 0);
+    struct belay_work work = take(&l, "w1");
+    TAP_EQ(w->t, tick(&l).purged, 0);
+    WORK_RC(w, complete(&l, &work), BELAY_OK);
+    TAP_STR(w->t, state_of(&l, id), "completed");
+    TAP_EQ(w->t, tick(&l).purged, 1);
+    TAP_STR(w->t, state_of(&l, id), "");
+    lab_close(&l);
+}
+
+/* --- retries --- */
+
+static void retried_at_once(struct work *w)
+{
+    const struct belay_retry_policy soon = { .size = sizeof(soon),
+                                             .backoff = BELAY_BACKOFF_FIXED,
+                                             .max_retries = 2,
+                                             .delay_ms = -1 };
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    const char *id = submit(&l, (struct belay_submission){ .retry = &soon });
+    for (int i = 0; i < 3; i++) {
+        struct belay_work work = take(&l, "w1");
+        TAP_STR(w->t, work.execution_id, id);
+        WORK_RC(w, fail(&l, &work), BELAY_OK);
+    }
+    TAP_STR(w->t, state_of(&l, id), "failed");
+    lab_close(&l);
+}
+
 static void keys_end(struct work *w)
 {
     struct lab l;
@@ -504,6 +543,16 @@ static void test_purged(struct tap *t)
     work_everywhere(t, purged);
 }
 
+static void test_purged_at_once(struct tap *t)
+{
+    work_everywhere(t, purged_at_once);
+}
+
+static void test_retried_at_once(struct tap *t)
+{
+    work_everywhere(t, retried_at_once);
+}
+
 static void test_keys_end(struct tap *t)
 {
     work_everywhere(t, keys_end);
@@ -557,6 +606,8 @@ static const struct tap_case cases[] = {
     { "a deadline ends whatever has not ended", test_deadlines },
     { "lost too often is terminal, with one completion", test_capped },
     { "after its retention nothing of it is left, in bounded steps", test_purged },
+    { "with a retention of none it goes as soon as it has ended", test_purged_at_once },
+    { "with a delay of none a failure is tried again at once", test_retried_at_once },
     { "a key can be used anew when its window is over", test_keys_end },
     { "events older than the retention go", test_feed_trimmed },
     { "a grant that was not used is taken back", test_ungranted },
