@@ -423,11 +423,15 @@ struct belay_frame {
         seq; /* the caller's own, growing: one that is not above the last was appended
                     before and is left out; 0: none */
     const char *frame_type, *correlation_id; /* may be NULL */
+    int64_t caller_seq; /* what readers see as the caller's number, where somebody hands
+                           on frames of others and numbers them himself; 0: seq; -1:
+                           there is none */
 };
 
 struct belay_frame_appended {
     int64_t seq;         /* of the last one */
     int64_t frame_count; /* of the attempt, in all */
+    int64_t repeated;    /* of the given ones: appended before, and left out now */
 };
 
 /* Frames of the attempt, in order, all or none; the last 10,000 are kept (retention).
@@ -635,6 +639,7 @@ struct belay_frame_row {
     const void *bytes;
     size_t len;
     const char *frame_type, *correlation_id;
+    int64_t caller_seq; /* as the caller numbered it; 0: not at all */
 };
 
 struct belay_frame_request {

@@ -282,6 +282,8 @@ json_t *op_json_frame(const struct belay_frame_row *f)
     failed |= op_set_text_or_bytes(to, "data", content);
     failed |= op_set_text(to, "frame_type", f->frame_type);
     failed |= op_set_text(to, "correlation_id", f->correlation_id);
+    if (f->caller_seq > 0)
+        failed |= op_set_i64(to, "caller_seq", f->caller_seq);
     return op_whole(to, failed);
 }
 

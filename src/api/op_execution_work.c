@@ -165,15 +165,18 @@ belay_rc op_frame(const struct op_call *call, json_t **out, struct belay_error *
 {
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct bytes data = op_get(call, "data")->text;
+    int64_t seq = op_number(call, "seq", 0);
+    bool is_handed_on = call->frame_seq > 0;
     const struct belay_frame frame = {
         .size = sizeof(frame),
         .kind = op_read_name(op_frame_kind_names, op_get(call, "kind")->text),
         .mode = op_read_name(op_frame_mode_names, op_get(call, "mode")->text),
         .bytes = data.ptr,
         .len = data.len,
-        .seq = op_number(call, "seq", 0),
+        .seq = is_handed_on ? call->frame_seq : seq,
         .frame_type = op_str(call, "frame_type"),
         .correlation_id = op_str(call, "correlation"),
+        .caller_seq = is_handed_on && seq == 0 ? -1 : seq,
     };
     struct belay_frame_appended done = { 0 };
     struct belay_handle handle;
@@ -186,6 +189,8 @@ belay_rc op_frame(const struct op_call *call, json_t **out, struct belay_error *
     json_t *result = json_object();
     int failed = op_set_i64(result, "seq", done.seq);
     failed |= op_set_i64(result, "frame_count", done.frame_count);
+    if (done.repeated > 0 && !is_handed_on) /* else only an answer was lost */
+        failed |= op_set_bool(result, "duplicate", true);
     return op_finish(result, failed, out, err);
 }
 

@@ -169,7 +169,9 @@ struct op_call {
     struct belay_cancel *cancel;    /* ends whatever waits; may be NULL */
     op_handler *work;               /* runs jobs as processes; NULL where nobody can */
     const struct op_runner *runner; /* runs a command; NULL where nobody can */
-    bool is_quiet;                  /* remarks are not wanted */
+    int64_t frame_seq; /* of `frame`: the number by which a worker tells repeats; the
+                          caller's own is for readers then.  0: the caller's tells them */
+    bool is_quiet;     /* remarks are not wanted */
 };
 
 /* What an operation that needs a store works on.  An argument called `url` names the

@@ -130,6 +130,7 @@ belay_rc output_store(struct output *o, struct belay *b, const struct belay_hand
             .bytes = o->bytes + at,
             .len = o->pieces[i].len,
             .seq = o->last_seq + 1 + (int64_t)i,
+            .caller_seq = -1, /* the job numbers nothing of what it prints */
         };
         at += o->pieces[i].len;
     }

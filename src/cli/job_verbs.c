@@ -12,7 +12,8 @@
 
 /* --- doing it --- */
 
-static belay_rc call(struct job_request *q, json_t **out)
+/* frame_seq: of a frame, else 0. */
+static belay_rc call(struct job_request *q, int64_t frame_seq, json_t **out)
 {
     const struct op_call *worker = q->run->worker->call;
     const struct op_call verb = {
@@ -24,21 +25,10 @@ static belay_rc call(struct job_request *q, json_t **out)
         .store = worker->store,
         .ns = worker->ns,
         .principal = worker->principal,
+        .frame_seq = frame_seq,
     };
 
     return q->op->handler(&verb, out, q->err);
-}
-
-/* Gives the frame a number, in place of its own. */
-static void set_number(struct job_request *q, struct op_value *given, int64_t number)
-{
-    for (size_t i = 0; i < q->op->n_args; i++) {
-        const struct op_arg *arg = &q->op->args[i];
-        if (strcmp(arg->name, "seq") != 0)
-            continue;
-        struct op_value *seq = given ? given : &q->values[q->n_values++];
-        *seq = (struct op_value){ .arg = arg, .number = number };
-    }
 }
 
 static belay_rc answer_repeated(struct job_request *q, json_t **out)
@@ -48,25 +38,26 @@ static belay_rc answer_repeated(struct job_request *q, json_t **out)
     int failed = op_set_i64(result, "seq", q->run->output.n_frames);
 
     failed |= op_set_i64(result, "frame_count", q->run->output.n_frames);
+    failed |= op_set_bool(result, "duplicate", true);
     return op_made(&m, result, failed, out);
 }
 
 /* Frames of a job go between those of its output, which the worker numbers: it gives this
- * one the next number, once and for all.  The job's own only tell whether it was appended
- * before. */
+ * one the next number, once and for all.  The job's own tell whether it was appended before,
+ * and are what readers see. */
 static belay_rc append_frame(struct job_request *q, json_t **out)
 {
     struct output *o = &q->run->output;
-    struct op_value *given = job_request_value(q, "seq");
+    const struct op_value *given = job_request_value(q, "seq");
     int64_t job_seq = given && given->number > 0 ? given->number : 0;
     int64_t backoff_us = 0;
 
     if (job_seq > 0 && job_seq <= o->job_seq)
         return answer_repeated(q, out);
-    set_number(q, given, ++o->last_seq);
-    belay_rc rc = call(q, out);
+    int64_t number = ++o->last_seq;
+    belay_rc rc = call(q, number, out);
     while (rc != BELAY_OK && worker_may_retry(rc) && job_pause(q->run, &backoff_us))
-        rc = call(q, out);
+        rc = call(q, number, out);
     if (rc)
         return rc;
     o->n_frames = json_integer_value(json_object_get(*out, "frame_count"));
@@ -92,9 +83,8 @@ static belay_rc end_attempt(struct job_request *q, json_t **out)
     struct run *r = q->run;
 
     if (!move(r, HOLD_HELD, HOLD_ENDING))
-        return call(q,
-                    out); /* over already: the store knows whether it is a repetition */
-    belay_rc rc = call(q, out);
+        return call(q, 0, out); /* over already: the store knows whether it repeats */
+    belay_rc rc = call(q, 0, out);
     if (rc == BELAY_OK) {
         if (move(r, HOLD_ENDING, HOLD_OVER))
             r->by_verb = q->verb->end;
@@ -131,7 +121,7 @@ static belay_rc perform(struct job_request *q, json_t **out)
     if (q->verb->end != TALLY_COUNT)
         return end_attempt(q, out);
     belay_rc rc =
-        strcmp(q->verb->name, "frame") == 0 ? append_frame(q, out) : call(q, out);
+        strcmp(q->verb->name, "frame") == 0 ? append_frame(q, out) : call(q, 0, out);
     if (rc == BELAY_OK && strcmp(q->verb->name, "renew") == 0)
         note_renewal(q, now);
     if (job_is_lost_by(rc))

@@ -98,6 +98,7 @@ static belay_rc decode(struct txn *t, const struct reading *r,
         .at_ms = json_integer_value(json_object_get(o, "at")),
         .bytes = data.ptr,
         .len = data.len,
+        .caller_seq = json_integer_value(json_object_get(o, "s")),
     };
     if (no_memory || !copy_word(o, "t", a, &out->frame_type) ||
         !copy_word(o, "c", a, &out->correlation_id))

@@ -56,10 +56,10 @@ static belay_rc check_frame(const struct belay_frame *f, size_t i,
                           (int)f->mode);
     if (f->len > BELAY_FRAME_MAX)
         return too_large(i, f->len, err);
-    if (f->seq < 0)
+    if (f->seq < 0 || f->caller_seq < -1)
         return err_reason(err, BELAY_INVALID, "seq",
                           "frame %zu: sequence %lld is less than nothing", i,
-                          (long long)f->seq);
+                          (long long)(f->seq < 0 ? f->seq : f->caller_seq));
     belay_rc rc = check_word(f->frame_type, "frame_type", err);
     return rc ? rc : check_word(f->correlation_id, "correlation_id", err);
 }
@@ -103,6 +103,12 @@ static void add_word(struct buf *out, const char *before, const char *word)
     json_append_string(out, bytes_str(word));
 }
 
+/* What readers are told: not always what tells repeats. */
+static int64_t told_seq(const struct belay_frame *f)
+{
+    return f->caller_seq != 0 ? f->caller_seq : f->seq;
+}
+
 /* All but {"at":ms, which the body knows: text where it is text, else base64. */
 static void write_frame(struct buf *out, const struct belay_frame *f)
 {
@@ -115,9 +121,9 @@ static void write_frame(struct buf *out, const struct belay_frame *f)
     buf_append_char(out, '"');
     add_word(out, ",\"t\":", f->frame_type);
     add_word(out, ",\"c\":", f->correlation_id);
-    if (f->seq > 0) {
+    if (told_seq(f) > 0) {
         buf_append_str(out, ",\"s\":");
-        buf_append_i64(out, f->seq);
+        buf_append_i64(out, told_seq(f));
     }
     if (text) {
         buf_append_str(out, ",\"d\":");
@@ -196,7 +202,7 @@ static belay_rc trim(struct txn *t, const struct appending *c, int64_t *head)
     return txn_log_trim(t, c->stream, last - FRAMES_KEPT);
 }
 
-static belay_rc append_new(struct txn *t, const struct appending *c, int64_t *head)
+static belay_rc append_new(struct txn *t, struct appending *c, int64_t *head)
 {
     CLEANUP(buf_release) struct buf entry = { .ptr = NULL };
     belay_rc rc = BELAY_OK;
@@ -204,8 +210,10 @@ static belay_rc append_new(struct txn *t, const struct appending *c, int64_t *he
     for (size_t i = 0; i < c->n && rc == BELAY_OK; i++) {
         const struct belay_frame *f = &c->frames[i];
         /* It was appended before, by a call whose answer was lost. */
-        if (f->seq > 0 && f->seq <= head[FRAME_HEAD_CALLER_SEQ])
+        if (f->seq > 0 && f->seq <= head[FRAME_HEAD_CALLER_SEQ]) {
+            c->out.repeated++;
             continue;
+        }
         rc = append_one(t, c, c->texts[i], ++head[FRAME_HEAD_LAST_SEQ], &entry);
         head[FRAME_HEAD_BYTES] += (int64_t)f->len;
         if (f->seq > 0)
@@ -243,9 +251,9 @@ static belay_rc append_body(struct txn *t, void *arg)
         head[i] = row_i64(c->head, i, i == FRAME_HEAD_FIRST_SEQ);
     int64_t before = head[FRAME_HEAD_LAST_SEQ];
     head[FRAME_HEAD_LAST_AT_MS] = c->now_ms;
+    c->out.repeated = 0;
     rc = append_new(t, c, head);
-    c->out = (struct belay_frame_appended){ head[FRAME_HEAD_LAST_SEQ],
-                                            head[FRAME_HEAD_LAST_SEQ] };
+    c->out.seq = c->out.frame_count = head[FRAME_HEAD_LAST_SEQ];
     if (rc || head[FRAME_HEAD_LAST_SEQ] == before)
         return rc;
     rc = trim(t, c, head);

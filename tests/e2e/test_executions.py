@@ -390,7 +390,8 @@ def _():
     same(answer("frame", *at, "--data", "one\n"), "")
     same(belay("frame", *at, "--data", "-", **piped(b"\0\xff\n")).returncode, 0)
     answer("frame", *at, "--kind", "stderr", "--data", "two\n", "--seq", "5")
-    same(ask(url, "frame", "--handle", handle, "--data", "two\n", "--seq", "5")["seq"], 3)
+    same(ask(url, "frame", "--handle", handle, "--data", "two\n", "--seq", "5"),
+         {"seq": 3, "frame_count": 3, "duplicate": True})
     answer("fail", *at, "--class", "timeout", "--message", "slow")
     answer("frame", "--store", url, "--handle", claim(url, "--wait", "5s")["handle"], "--data",
            "three\n")
@@ -403,7 +404,8 @@ def _():
     same(page["items"][1]["data_base64"], base64.b64encode(b"\0\xff\n").decode())
     same((page["closed"], page["frame_count"], page["next_cursor"]), (True, 3, "2"))
     rest = ask(url, "logs", identity, "--attempt", "0", "--after", page["next_cursor"])
-    same([(f["seq"], f["kind"]) for f in rest["items"]], [(3, "stderr")])
+    same([(f["seq"], f["kind"], f["caller_seq"]) for f in rest["items"]], [(3, "stderr", 5)])
+    same([f for f in page["items"] if "caller_seq" in f], [])
     same(refused(url, "logs", "exe_none")[:2], (3, "not_found"))
 
 

@@ -478,7 +478,7 @@ def socket_of(worker):
 def _():
     at = store()
     go = scratch("go")
-    first = shell(at, f"until test -e {go}; do sleep 0.02; done")
+    first = shell(at, f"echo begins; until test -e {go}; do sleep 0.02; done")
     with Worker(at) as worker:
         path = until(worker.sockets, "a socket")[0]
         same(stat.S_IMODE(path.stat().st_mode), 0o600)
@@ -498,11 +498,13 @@ def _():
             same(got["ok"], True)
             got = say(peer, {"op": "renew", "args": {"lease": 60000}})
             same((got["ok"], got["answer"]["fence"]), (True, show(at, first)["fence"]))
-            for seq in (1, 1, 2):
+            until(lambda: len(frames(at, first)) == 1)
+            for seq, repeated in ((7, None), (7, True), (8, None), (None, None)):
                 got = say(peer, {"op": "frame", "args": {
-                    "kind": "blob", "data_base64": "AP8=", "seq": seq}})
-                same(got["ok"], True)
-        same([f["bytes"] for f in frames(at, first)], [b"\x00\xff"] * 2)
+                    "kind": "blob", "data_base64": "AP8=", **({"seq": seq} if seq else {})}})
+                same((got["ok"], got["answer"].get("duplicate")), (True, repeated))
+        same([(f["bytes"], f.get("caller_seq")) for f in frames(at, first)],
+             [(b"begins\n", None), *((b"\x00\xff", n) for n in (7, 8, None))])
         pathlib.Path(go).touch()
         until(lambda: show(at, first)["state"] == "completed")
         worker.signal(signal.SIGTERM)

@@ -111,15 +111,50 @@ static void sequences(struct hands *h)
             exec_append_frames(&h->site, &work.handle, first, 2, &out, &h->w->err),
             BELAY_OK);
     TAP_EQ(t, out.frame_count, 3);
+    TAP_EQ(t, out.repeated, 2);
     TAP_EQ(t, out.seq, 3);
     WORK_RC(h->w, exec_append_frames(&h->site, &work.handle, more, 2, &out, &h->w->err),
             BELAY_OK);
     TAP_EQ(t, out.frame_count, 4);
+    TAP_EQ(t, out.repeated, 1);
     WORK_RC(h->w,
             exec_append_frames(&h->site, &work.handle, wrong, 3, &out, &h->w->err),
             BELAY_INVALID);
     TAP_STR(t, h->w->err.reason, "seq");
     TAP_EQ(t, frames_of(h, id, -1, 0, 0).n, 4);
+}
+
+/* Readers see the caller's number; who hands frames on tells them another, or none. */
+static void told_sequences(struct hands *h)
+{
+    static const int64_t told[] = { 3, 0, 70, 0 };
+    const char *id = submit_plain(h);
+    struct belay_work work = take(h, "w");
+    struct belay_frame f[] = { numbered(3), numbered(0), numbered(4), numbered(5) };
+    struct belay_frame_appended out = { .seq = -1 };
+    struct tap *t = h->w->t;
+
+    f[2].caller_seq = 70;
+    f[3].caller_seq = -1;
+    WORK_RC(h->w, exec_append_frames(&h->site, &work.handle, f, 4, &out, &h->w->err),
+            BELAY_OK);
+    TAP_EQ(t, out.repeated, 0);
+    struct belay_frames got = frames_of(h, id, -1, 0, 0);
+    TAP_EQ(t, got.n, 4);
+    for (size_t i = 0; i < got.n && i < COUNT_OF(told); i++)
+        TAP_EQ(t, got.items[i].caller_seq, told[i]);
+    WORK_RC(h->w,
+            exec_append_frames(&h->site, &work.handle, &f[2], 2, &out, &h->w->err),
+            BELAY_OK);
+    TAP_EQ(t, out.repeated, 2);
+    f[0].caller_seq = -2;
+    WORK_RC(h->w, exec_append_frames(&h->site, &work.handle, f, 1, &out, &h->w->err),
+            BELAY_INVALID);
+}
+
+static void test_told_sequences(struct tap *t)
+{
+    with_hands(t, told_sequences);
 }
 
 static void test_sequences(struct tap *t)
@@ -855,6 +890,7 @@ static void test_events_woken(struct tap *t)
 static const struct tap_case cases[] = {
     { "frames are read as they were appended, text or not", test_appending },
     { "a caller's sequence is taken once", test_sequences },
+    { "readers see the number that the caller gave a frame", test_told_sequences },
     { "frames beyond the limits are refused, and nothing is appended", test_limits },
     { "the last 10,000 frames are kept", test_retention },
     { "frames are closed with their attempt, and nobody appends any more",
