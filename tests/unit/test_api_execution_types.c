@@ -338,6 +338,48 @@ static void waitpoint_spec_derives(struct tap *t)
     TAP_EQ(t, back, BELAY_WAITPOINT_EXTERNAL);
 }
 
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool same_signal(const struct belay_resume_signal *a,
+                        const struct belay_resume_signal *b)
+{
+    return same_text(a->signal_id, b->signal_id) &&
+           same_text(a->signal_name, b->signal_name) &&
+           same_text(a->signal_category, b->signal_category) &&
+           same_text(a->source_type, b->source_type) &&
+           same_text(a->source_identity, b->source_identity) &&
+           same_text(a->correlation_id, b->correlation_id) &&
+           a->accepted_at_ms == b->accepted_at_ms && a->payload_len == b->payload_len &&
+           (a->payload_len == 0 || memcmp(a->payload, b->payload, a->payload_len) == 0);
+}
+
+static void resume_signal_moved_and_derives(struct tap *t)
+{
+    const struct belay_resume_signal s = { .signal_id = "sig_1",
+                                           .signal_name = "approve",
+                                           .signal_category = "decision",
+                                           .source_type = "user",
+                                           .source_identity = "u1",
+                                           .correlation_id = "c1",
+                                           .accepted_at_ms = 10 };
+    struct belay_resume_signal copy = s;
+
+    TAP_OK(t, same_signal(&copy, &s));
+    TAP_OK(t, !copy.payload && copy.payload_len == 0); /* none */
+    TAP_STR(t, copy.signal_name, "approve");
+    TAP_STR(t, copy.source_identity, "u1");
+    TAP_EQ(t, copy.accepted_at_ms, 10);
+    copy.payload = "yes";
+    copy.payload_len = 3;
+    TAP_OK(t, !same_signal(&copy, &s));
+    copy = s;
+    copy.signal_name = "refuse";
+    TAP_OK(t, !same_signal(&copy, &s));
+}
+
 static void tokens_are_redacted(struct tap *t)
 {
     char text[96];
@@ -566,6 +608,28 @@ static void scanner_filter_both_dimensions(struct tap *t)
     TAP_OK(t, !belay_scanner_filter_matches(&f, NULL, instance_1, 2));
 }
 
+/* What is not named is not set. */
+static void scanner_filter_builder_construction(struct tap *t)
+{
+    const struct belay_scanner_filter empty = { .size = sizeof(empty) };
+    const struct belay_scanner_filter ns_only = { .size = sizeof(ns_only),
+                                                  .ns = "tenant-a" };
+    const struct belay_scanner_filter tag_only = { .size = sizeof(tag_only),
+                                                   .tag_key = "app.instance",
+                                                   .tag_value = "i-1" };
+    struct belay_scanner_filter both = ns_only;
+
+    TAP_OK(t, belay_scanner_filter_is_noop(&empty));
+    TAP_OK(t, !belay_scanner_filter_is_noop(&ns_only));
+    TAP_OK(t, belay_scanner_filter_matches(&ns_only, "tenant-a", NULL, 0));
+    TAP_OK(t, !belay_scanner_filter_is_noop(&tag_only));
+    TAP_OK(t, belay_scanner_filter_matches(&tag_only, NULL, instance_1, 2));
+    both.tag_key = tag_only.tag_key;
+    both.tag_value = tag_only.tag_value;
+    TAP_OK(t, belay_scanner_filter_matches(&both, "tenant-a", instance_1, 2));
+    TAP_OK(t, !belay_scanner_filter_matches(&both, "tenant-b", instance_1, 2));
+}
+
 /* --- connections --- */
 
 static void backend_config_valkey_ctor(struct tap *t)
@@ -597,6 +661,7 @@ static const struct tap_case cases[] = {
     CASE(claim_policy_derives),
     CASE(frame_and_kind_derive),
     CASE(waitpoint_spec_derives),
+    CASE(resume_signal_moved_and_derives),
     CASE(failure_reason_and_class),
     CASE(usage_dimensions_default_and_eq),
     CASE(admission_decision_derives),
@@ -609,6 +674,7 @@ static const struct tap_case cases[] = {
     CASE(scanner_filter_namespace_match),
     CASE(scanner_filter_instance_tag_match),
     CASE(scanner_filter_both_dimensions),
+    CASE(scanner_filter_builder_construction),
     CASE(backend_config_valkey_ctor),
     { "the public state is derived through the library, too", state_derives },
     { "a token is printed without its digest, whatever it is", tokens_are_redacted },
