@@ -22,12 +22,15 @@
         .min = 1, .max = 4096, .placeholder = "CAP",                                \
         .help = "what the worker can do: work that requires more is not for it"     \
     }
-#define ARG_WORK_LEASE                                                     \
-    {                                                                      \
-        .name = "lease", .kind = OP_OPTION, .type = OP_DURATION, .min = 0, \
-        .max = BELAY_LEASE_MAX_MS, .placeholder = "D", .fallback = "30s",  \
-        .help = "for how long from now; past it others may have the work"  \
+#define ARG_WORK_LEASE(least_ms)                                                    \
+    {                                                                               \
+        .name = "lease", .kind = OP_OPTION, .type = OP_DURATION, .min = (least_ms), \
+        .max = BELAY_LEASE_MAX_MS, .placeholder = "D", .fallback = "30s",           \
+        .help = "for how long from now; past it others may have the work"           \
     }
+
+/* Shorter ones would be past due before they can be renewed. */
+#define KEPT_LEASE_MIN_MS 100
 
 static const char *const results[] = { "exit", "stdout", NULL };
 
@@ -50,7 +53,7 @@ static const struct op_arg work_args[] = {
       .placeholder = "N",
       .fallback = "1",
       .help = "how many jobs at once" },
-    ARG_WORK_LEASE,
+    ARG_WORK_LEASE(KEPT_LEASE_MIN_MS),
     { .name = "grace",
       .kind = OP_OPTION,
       .type = OP_DURATION,
@@ -91,7 +94,7 @@ static const struct op_arg claim_args[] = {
       .placeholder = "N",
       .fallback = "1",
       .help = "how many at most" },
-    ARG_WORK_LEASE,
+    ARG_WORK_LEASE(0),
     { .name = "wait",
       .kind = OP_OPTION,
       .type = OP_DURATION,

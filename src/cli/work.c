@@ -40,19 +40,6 @@ static belay_rc name_worker(const struct op_call *call, struct belay_arena *a,
     return BELAY_OK;
 }
 
-/* Shorter ones would be past due before they can be renewed. */
-#define LEASE_MIN_MS 100
-
-static belay_rc check_lease(int64_t lease_ms, struct belay_error *err)
-{
-    if (lease_ms >= LEASE_MIN_MS)
-        return BELAY_OK;
-    (void)err_reason(err, BELAY_INVALID, "argument",
-                     "--lease: a worker needs at least %dms", LEASE_MIN_MS);
-    err_entity(err, bytes_str("lease"));
-    return BELAY_INVALID;
-}
-
 static belay_rc read_plan(const struct op_call *call, struct belay_arena *a,
                           struct work_plan *out, struct belay_error *err)
 {
@@ -67,9 +54,7 @@ static belay_rc read_plan(const struct op_call *call, struct belay_arena *a,
         .drains = number_of(call, "drain", 0) != 0,
         .keeps_stdout = result && strcmp(result, "stdout") == 0,
     };
-    belay_rc rc = check_lease(out->lease_ms, err);
-    if (rc == BELAY_OK)
-        rc = name_worker(call, a, &out->worker, err);
+    belay_rc rc = name_worker(call, a, &out->worker, err);
     if (rc == BELAY_OK)
         rc = op_strs(call, "lane", a, &out->lanes, &out->n_lanes, err);
     if (rc == BELAY_OK)

@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import signal
 import socket
@@ -795,6 +796,22 @@ def _():
     same(stream(at, execution, "stdout"), b"begun\nbegun\n")
 
 
+@case("a third TERM does not wait for the grace, and the work is given back all the same")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"trap '' TERM; echo $$ >> {pids}; while :; do sleep 0.05; done")
+    with Worker(at, "--grace", "10m", "--lease", "10m") as worker:
+        job = pid_in(pids)
+        for _ in range(3):
+            worker.signal(signal.SIGTERM)
+            until(lambda: b"event=stopping" in os.read(worker.process.stderr.fileno(), 65536))
+        same(worker.result(), counts(1, released=1))
+        assert not is_alive(job)
+    found = show(at, execution)
+    same((found["state"], found["retries"], found["reclaims"]), ("waiting", 0, 0))
+
+
 @case("jobs leave no zombies and no sockets behind")
 def _():
     at = store()
@@ -810,7 +827,10 @@ def _():
 @case("a worker that cannot work says why")
 def _():
     at = store()
+    usage = answer("work", "--help")
+    assert re.search(r"--lease D\b[^-]*\(100ms to 1d;", usage), usage
     for words, status in (((), 2), (("--lane", "l", "--concurrency", "0"), 2),
+                          (("--lane", "l", "--lease", "99ms", "--drain"), 2),
                           (("--lane", "l", "--capability", "a,b"), 2)):
         ran = belay(*at, "work", *words)
         same((ran.returncode, ran.stdout), (status, b""))
