@@ -202,6 +202,34 @@ static void find_socket(struct reader *r, const struct op_table *t)
         r->request->socket = path;
 }
 
+static bool is_store_named(const struct reader *r, const struct op_table *t)
+{
+    const struct op_arg *store = global_called(t, "store");
+    const char *text = store && store->env ? r->env(store->env) : NULL;
+
+    return (store && args_count(r->args, store) > 0) || (text && *text);
+}
+
+/* A job does not know its worker's store, and the usual one is hardly that: what is done
+ * there nobody would see. */
+static belay_rc check_store(struct reader *r, const struct op_table *t)
+{
+    const char *path = r->env("BELAY_SOCKET");
+    const struct request *request = r->request;
+
+    for (size_t i = 0; i < request->n_values; i++) {
+        if (strcmp(request->values[i].arg->name, "url") == 0)
+            return BELAY_OK;
+    }
+    if (!request->op->needs_store || request->socket || !path || !*path ||
+        is_store_named(r, t))
+        return BELAY_OK;
+    (void)err_reason(r->err, BELAY_INVALID, "store",
+                     "inside a job the store must be named (--store or BELAY_STORE)");
+    err_context(r->err, request->op->words);
+    return BELAY_INVALID;
+}
+
 belay_rc request_read(struct request *r, const struct op_table *t,
                       const struct args *args, env_fn *env, struct input *in,
                       struct belay_arena *a, struct belay_error *err)
@@ -220,6 +248,8 @@ belay_rc request_read(struct request *r, const struct op_table *t,
     find_socket(&reader, t);
     if (rc == BELAY_OK)
         rc = read_operation(&reader);
+    if (rc == BELAY_OK)
+        rc = check_store(&reader, t);
     for (size_t i = 0; i < r->n_values && r->op->needs_store; i++) {
         if (strcmp(r->values[i].arg->name, "url") == 0)
             r->store = (const char *)r->values[i].text.ptr;

@@ -26,7 +26,8 @@ struct request {
 
 /* Reads the values: as typed, else from the environment, else the fallback.  Variables
  * that are empty count as absent, and those of a store are not looked at by a command
- * that needs none.  `invalid` with "command: argument: why".  Lives in the arena;
+ * that needs none.  `invalid` with "command: argument: why"; reason store: inside of a job
+ * (BELAY_SOCKET) no store is named, for what is no verb of its own.  Lives in the arena;
  * release it also when this fails. */
 MUST_USE belay_rc request_read(struct request *r, const struct op_table *t,
                                const struct args *args, env_fn *env, struct input *in,

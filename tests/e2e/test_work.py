@@ -459,6 +459,28 @@ def _():
     same(stream(at, back, "stdout"), b"again\n")
 
 
+@case("inside a job what is no verb of its own needs a store that is named")
+def _():
+    at = store()
+    tool = shlex.quote(str(tap.BELAY))
+    place = pathlib.Path(scratch("place"))
+    place.mkdir()
+    execution = shell(at, f"""cd {place}
+        for line in 'submit --lane l' ls 'cancel exe_1' 'show exe_1' check doctor; do
+            {tool} $line; echo $?
+        done 2>&1
+        {tool} version > version && {tool} help > help && {tool} progress --percent 1 -q
+        BELAY_STORE=sqlite:own.db {tool} submit --lane l > id
+        {tool} check sqlite:own.db > check; {tool} --store sqlite:own.db -q ls | cmp - id""")
+    same(drain(at), counts(1, completed=1))
+    same(stream(at, execution, "stdout").decode().split("\n"),
+         [line for verb in ("submit", "ls", "cancel", "show", "check", "doctor") for line in
+          (f"belay: {verb}: inside a job the store must be named (--store or BELAY_STORE)",
+           "2")] + [""])
+    same(sorted(p.name for p in place.iterdir() if not p.name.startswith("own.db-")),
+         ["check", "help", "id", "own.db", "version"])
+
+
 def say(connection, request):
     """One request as a line, and the answer."""
     text = request if isinstance(request, bytes) else json.dumps(request).encode()

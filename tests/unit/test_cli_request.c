@@ -121,6 +121,30 @@ static void uses_env(struct tap *t)
     TAP_EQ(t, read_line(&f, bad_env, "lose"), BELAY_OK);
 }
 
+static const char *job_env(const char *name)
+{
+    return strcmp(name, "BELAY_SOCKET") == 0 ? "/run/job" : NULL;
+}
+
+static const char *job_env_with_store(const char *name)
+{
+    return strcmp(name, "BELAY_SOCKET") == 0 ? "/run/job" : some_env(name);
+}
+
+static void wants_a_store_inside_a_job(struct tap *t)
+{
+    struct fixture f CLEANUP(release) = { 0 };
+
+    TAP_EQ(t, read_line(&f, job_env, "where"), BELAY_INVALID);
+    TAP_STR(t, f.err.reason, "store");
+    TAP_STR(t, f.err.message,
+            "where: inside a job the store must be named (--store or BELAY_STORE)");
+    TAP_EQ(t, read_line(&f, job_env, "where --store memory:"), BELAY_OK);
+    TAP_EQ(t, read_line(&f, job_env_with_store, "where"), BELAY_OK);
+    TAP_STR(t, f.request.store, "memory:?retries=1");
+    TAP_EQ(t, read_line(&f, job_env, "lose"), BELAY_OK); /* which needs none */
+}
+
 static void says_what_is_wrong(struct tap *t)
 {
     /* clang-format off */
@@ -278,6 +302,8 @@ int main(int argc, char **argv)
         { "values are read by their types, absent ones have their fallback", reads },
         { "global options say where and how", has_globals },
         { "what is not typed is taken from the environment", uses_env },
+        { "inside a job a store is named, or nothing is done",
+          wants_a_store_inside_a_job },
         { "a wrong value is told with its command and argument", says_what_is_wrong },
         { "@FILE, FILE and - are read where the type says so", reads_files },
         { "a claim is text, @FILE or -", reads_claims },
