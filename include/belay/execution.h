@@ -472,9 +472,10 @@ struct belay_ended {
     bool replayed;          /* it had been done before */
 };
 
-/* n items (1 to 1000) in one transaction, each done or not by itself: out says.  Of a
- * single one, without a next, the error is also the call's.  next not NULL: claims in the
- * same transaction (without waiting); next_out then has what came of it. */
+/* n items (1 to 1000) in one transaction, each done or not by itself, also where a handle
+ * is none: out says.  Of a single one, without a next, the error is also the call's.  next
+ * not NULL: claims in the same transaction (without waiting); next_out then has what came of
+ * it. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_complete(
     struct belay *b, const struct belay_completion *items, size_t n,
     const struct belay_claim_policy *next, struct belay_arena *arena,

@@ -317,6 +317,29 @@ static json_t *ended_of(const struct belay_ended *e)
     return op_whole(to, failed);
 }
 
+/* All of them.  Of many, a handle that cannot be read concerns its own item only: why[i]
+ * says what is wrong with it, and the item has one that is none. */
+static belay_rc read_completions(const json_t *list, struct belay_arena *a,
+                                 struct belay_completion *items,
+                                 struct belay_error *why, struct belay_error *err)
+{
+    static const struct belay_handle none = { .opaque = NULL };
+    size_t n = json_array_size(list);
+
+    for (size_t i = 0; i < n; i++) {
+        belay_rc rc =
+            op_read_completion(json_array_get(list, i), a, &items[i], &why[i]);
+        if (rc == BELAY_BAD_HANDLE && n > 1) {
+            items[i] =
+                (struct belay_completion){ .size = sizeof(items[i]), .handle = &none };
+        } else if (rc != BELAY_OK) {
+            *err = why[i];
+            return rc;
+        }
+    }
+    return BELAY_OK;
+}
+
 belay_rc op_complete_batch(const struct op_call *call, json_t **out,
                            struct belay_error *err)
 {
@@ -331,18 +354,21 @@ belay_rc op_complete_batch(const struct op_call *call, json_t **out,
         return rc;
     struct belay_completion *items = arena_zalloc(&arena, n, sizeof(*items));
     struct belay_ended *ended = arena_zalloc(&arena, n, sizeof(*ended));
-    if (!items || !ended)
+    struct belay_error *why = arena_zalloc(&arena, n, sizeof(*why));
+    if (!items || !ended || !why)
         return err_no_memory(err, "the completions");
-    for (size_t i = 0; rc == BELAY_OK && i < n; i++)
-        rc = op_read_completion(json_array_get(list, i), &arena, &items[i], err);
+    rc = read_completions(list, &arena, items, why, err);
     if (rc == BELAY_OK)
         rc = exec_complete(&site, items, n, NULL, &arena, ended, NULL, err);
     if (rc)
         return rc;
     json_t *answers = json_array();
     int failed = 0;
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
+        if (why[i].code == BELAY_BAD_HANDLE)
+            ended[i] = (struct belay_ended){ .code = BELAY_BAD_HANDLE, .err = why[i] };
         failed |= json_array_append_new(answers, ended_of(&ended[i]));
+    }
     return op_made_pages(&m, answers, failed, NULL, out);
 }
 

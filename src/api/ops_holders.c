@@ -209,8 +209,9 @@ const struct operation ops_holder[9] = {
       .http_method = "POST",
       .http_path = "/v1/claims/complete-batch",
       .summary = "End up to 1000 pieces of work well in one transaction",
-      .details = "Each is done or not by itself. The exit status is 0 when all were, "
-                 "else that of the first error.",
+      .details = "Each is done or not by itself, also where a handle cannot be read; "
+                 "only what is no completion at all keeps the others from being done. "
+                 "The exit status is 0 when all were, else that of the first error.",
       .args = complete_batch_args,
       .n_args = COUNT_OF(complete_batch_args),
       .scope = OP_SCOPE_WORK,

@@ -239,6 +239,28 @@ def _():
     same(items["items"][0]["error"]["code"], "lease_lost")
 
 
+@case("of many completions one whose handle cannot be read fails alone")
+def _():
+    url = store()
+    ids = [submit(url) for _ in range(2)]
+    held = ask(url, "claim", "--lane", "l", "--worker", "w", "--max", "2")["claims"]
+    good = [{"handle": c["handle"], "result": 1} for c in held]
+    batch = [{"handle": "nonsense"}, good[0], {"handle": good[1]["handle"][:-4]}, good[1]]
+    status, said = told(url, "complete-batch", "-", **piped(json.dumps(batch)))
+    same((status, [i["outcome"] for i in said["items"]]), (2, [None, "success"] * 2))
+    same([i["error"] and i["error"]["code"] for i in said["items"]], ["bad_handle", None] * 2)
+    same(said["items"][0]["error"]["reason"], "text")
+    same([ask(url, "show", each)["state"] for each in ids], ["completed"] * 2)
+    same(refused(url, "complete-batch", "-", **piped(json.dumps(batch[:1]))),
+         (2, "bad_handle", "text"))
+    submit(url)
+    last = {"handle": claim(url)["handle"]}
+    for wrong in (1, {}, {"handle": 1}, {**last, "x": 1}):  # no completion at all
+        same(refused(url, "complete-batch", "-", **piped(json.dumps([last, wrong])))[:2],
+             (2, "invalid"))
+    same(ask(url, "complete", "--handle", last["handle"])["replayed"], False)
+
+
 # --- failures ---
 
 

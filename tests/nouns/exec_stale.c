@@ -237,11 +237,12 @@ static void late_holders_hold(struct world *w)
     }
 }
 
-/* One of a batch is stale: the others are done. */
+/* One of a batch is stale, and one has a handle that is none: the others are done. */
 static void a_batch_is_done_one_by_one(struct world *w)
 {
-    struct belay_ended end[3] = { 0 };
-    struct belay_completion items[3];
+    struct belay_ended end[4] = { 0 };
+    struct belay_completion items[4];
+    struct belay_handle cut;
     struct cell c[3] = { { .lane = "0" }, { .lane = "1" }, { .lane = "2" } };
 
     if (!cells_make(w, condition_named("active"), &c[0], 1) ||
@@ -253,14 +254,20 @@ static void a_batch_is_done_one_by_one(struct world *w)
                                               .handle = &c[i].held->handle,
                                               .result = "done",
                                               .result_len = 4 };
+    cut = c[0].held->handle;
+    cut.opaque_len--;
+    items[3] = items[0];
+    items[3].handle = &cut;
     RC(w,
-       belay_execution_complete(w->use, items, 3, NULL, w->arena, end, NULL, &w->err),
+       belay_execution_complete(w->use, items, 4, NULL, w->arena, end, NULL, &w->err),
        BELAY_OK);
     EQ(w, end[0].code, BELAY_OK);
     EQ(w, end[1].code, BELAY_LEASE_LOST);
     STR(w, end[1].err.reason, "revoked");
     EQ(w, end[2].code, BELAY_OK);
     OK(w, !end[0].replayed && end[2].replayed);
+    EQ(w, end[3].code, BELAY_BAD_HANDLE);
+    STR(w, end[3].err.reason, "truncated");
     EQ(w, state_of(w, c[0].id), BELAY_STATE_COMPLETED);
     EQ(w, state_of(w, c[1].id), BELAY_STATE_ACTIVE);
 }
