@@ -10,6 +10,7 @@
  * 1540/s and 2646/s, Node 22, Redis 7.0, two virtual cores, fdatasync 0.12 to 0.25 ms;
  * peer_measured says 0 then. */
 #include <stdio.h>
+#include <string.h>
 
 #include "exec.h"
 #include "peer.h"
@@ -23,8 +24,8 @@ enum { PEERS = 2 * BENCH_SYNCS }; /* at their best, then one by one */
 
 struct rates {
     double disk[ROUNDS], batch[ROUNDS];
-    double
-        one[2 * ROUNDS]; /* before the batch, and behind it: the disk has its moods */
+    /* One by one, before the batches and behind them: the disk has its moods. */
+    double before[ROUNDS], behind[ROUNDS];
 };
 
 static bool measure(struct rates *r, unsigned i, const struct bench_vk *vk,
@@ -43,11 +44,10 @@ static bool measure(struct rates *r, unsigned i, const struct bench_vk *vk,
     };
 
     r->disk[i] = bench_fdatasync_rate(&vk->folder, smoke ? 0.05 : 0.5);
-    r->one[2 * i] = bench_exec_rate(&one, smoke ? 20 : 2000);
+    r->before[i] = bench_exec_rate(&one, smoke ? 20 : 2000);
     r->batch[i] = bench_exec_rate(&batch, smoke ? 1000 : 30000);
-    r->one[2 * i + 1] = bench_exec_rate(&one, smoke ? 20 : 2000);
-    return r->disk[i] > 0 && r->batch[i] > 0 && r->one[2 * i] > 0 &&
-           r->one[2 * i + 1] > 0;
+    r->behind[i] = bench_exec_rate(&one, smoke ? 20 : 2000);
+    return r->disk[i] > 0 && r->batch[i] > 0 && r->before[i] > 0 && r->behind[i] > 0;
 }
 
 static void report(struct buf *fields, const struct bench_vk *vk, struct rates *r,
@@ -56,7 +56,11 @@ static void report(struct buf *fields, const struct bench_vk *vk, struct rates *
     const struct bench_peer *best = &peers[vk->sync],
                             *c1 = &peers[BENCH_SYNCS + vk->sync];
     double per_s = bench_median(r->batch, rounds);
-    double one = bench_median(r->one, 2 * rounds);
+    double all[2 * ROUNDS];
+
+    memcpy(all, r->before, rounds * sizeof(all[0]));
+    memcpy(all + rounds, r->behind, rounds * sizeof(all[0]));
+    double one = bench_median(all, 2 * rounds);
 
     bench_vk_field(fields, vk, "ratio", per_s / best->per_s);
     bench_vk_field(fields, vk, "ratio_c1", one / c1->per_s);

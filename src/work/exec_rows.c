@@ -312,11 +312,12 @@ static belay_rc wake(struct txn *t, const struct exec *e, bool moved, bool chang
 belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms)
 {
     struct standing was = { .rank = 0 }, is = { .rank = 0 };
+    bool existed = e->row != NULL;
     struct exec before;
 
     before.row = NULL;
     before.vector = e->was;
-    if (e->row) {
+    if (existed) {
         take_row(e->row, &before);
         was.rank = exec_i64(&before, EXEC_RANK, 0);
         if (!exec_index(&before, txn_arena(t), &was.index))
@@ -330,12 +331,12 @@ belay_rc exec_write(struct txn *t, struct exec *e, int64_t now_ms)
     e->v[EXEC_RANK] = value_i64(is.rank);
     e->v[EXEC_UPDATED_AT_MS] = value_i64(now_ms);
 
-    bool lived = e->row && !vector_is_terminal(&before.vector);
+    bool lived = existed && !vector_is_terminal(&before.vector);
     belay_rc rc = write_row(t, e);
     if (rc == BELAY_OK)
         rc = restand(t, e->id, was, is); /* W1: one place */
     if (rc == BELAY_OK)
-        rc = restand(t, e->id, timed(LOST_INDEX, &before, EXEC_LOST_AT_MS, e->row),
+        rc = restand(t, e->id, timed(LOST_INDEX, &before, EXEC_LOST_AT_MS, existed),
                      timed(LOST_INDEX, e, EXEC_LOST_AT_MS, true));
     if (rc == BELAY_OK)
         rc = restand(t, e->id,

@@ -24,8 +24,8 @@ static void commands(struct tap *t)
     vk_arg_str(&r, "");
     vk_command(&r, 2, "GET");
     uint8_t *blank = vk_arg_blank(&r, 5);
-    if (blank)
-        memcpy(blank, "abcde", 5);
+    for (uint8_t i = 0; blank && i < 5; i++)
+        blank[i] = (uint8_t)('a' + i);
     TAP_EQ(t, r.n_commands, 2);
     TAP_OK(t, !r.no_memory);
     static const char want[] = "*4\r\n$4\r\nHSET\r\n$4\r\na\0\r\n\r\n"
