@@ -755,38 +755,25 @@ local function limits(key, s)
   return first, last
 end
 
--- Which of these members others hold: their places in the list.
-local function held(x, members)
-  if not x.hold_key then
-    return nil
-  end
-  local ends = call('ZMSCORE', x.hold_key, spread(members))
-  for k = 1, #members do
-    if x.own[members[k]] then
-      ends[k] = false
-    end
-  end
-  return ends
-end
-
--- Takes a page of an index, those that are held left out.
+-- Takes a page of an index: members and ranks; where others hold something, members alone,
+-- since of those who are held nobody has to know the rank (a score is printed as a double).
 local function take(x, got)
-  local n = #got
   x.members, x.ranks, x.n, x.at = {}, {}, 0, 1
-  if n == 0 then
+  if not x.held then
+    for k = 1, #got, 2 do
+      x.n = x.n + 1
+      x.members[x.n], x.ranks[x.n] = got[k], got[k + 1]
+    end
     return
   end
-  local members = {}
-  for k = 1, n, 2 do
-    members[(k + 1) / 2] = got[k]
-  end
-  local ends = held(x, members)
-  for k = 1, #members do
-    if not ends or not ends[k] then
+  for k = 1, #got do
+    if not x.held.by[got[k]] then
       x.n = x.n + 1
-      x.members[x.n] = members[k]
-      x.ranks[x.n] = got[2 * k]
+      x.members[x.n] = got[k]
     end
+  end
+  if x.n > 0 then
+    x.ranks = call('ZMSCORE', x.key, spread(x.members))
   end
 end
 
@@ -800,14 +787,13 @@ local function refill(x, s)
   while x.n == 0 and x.first <= x.last do
     local last = x.first + x.step - 1
     last = last < x.last and last or x.last
-    local got
-    if s.descending then
-      got = call('ZREVRANGE', x.key, x.first, last, 'WITHSCORES')
+    local command = s.descending and 'ZREVRANGE' or 'ZRANGE'
+    if x.held then
+      take(x, call(command, x.key, x.first, last))
     else
-      got = call('ZRANGE', x.key, x.first, last, 'WITHSCORES')
+      take(x, call(command, x.key, x.first, last, 'WITHSCORES'))
     end
     x.first = last + 1
-    take(x, got)
   end
 end
 
@@ -823,6 +809,14 @@ local function first_of(key, min, max, descending, limit)
   return call('ZRANGE', key, min, max, 'BYSCORE', 'LIMIT', '0', limit, 'WITHSCORES')
 end
 
+-- Likewise, without their ranks.
+local function first_members(key, min, max, descending, limit)
+  if descending then
+    return call('ZRANGE', key, max, min, 'BYSCORE', 'REV', 'LIMIT', '0', limit)
+  end
+  return call('ZRANGE', key, min, max, 'BYSCORE', 'LIMIT', '0', limit)
+end
+
 -- The first page of an index.
 local function begin(x, s)
   if s.after_key then
@@ -830,9 +824,10 @@ local function begin(x, s)
     refill(x, s)
     return
   end
-  local got = first_of(x.key, s.min, s.max, s.descending, x.step)
+  local first = x.held and first_members or first_of
+  local got = first(x.key, s.min, s.max, s.descending, x.step)
   take(x, got)
-  if #got < 2 * x.step then
+  if #got < (x.held and 1 or 2) * x.step then
     x.first, x.last = 1, 0 -- there are no more
   elseif x.n == 0 then
     refill(x, s)
@@ -867,6 +862,15 @@ local function next_index(indexes, n, descending)
   return least
 end
 
+-- Which members are held by others than the attempt itself (by), and how many are held.
+local function others(members, own)
+  local held = { by = {}, n = #members }
+  for k = 1, held.n do
+    held.by[members[k]] = not (own and own[members[k]])
+  end
+  return held
+end
+
 -- An index, ready to give its members.  For a pick: lapsed holds are forgotten, what
 -- others hold is stepped over.
 local function open_index(key, number_of, s, now)
@@ -876,10 +880,8 @@ local function open_index(key, number_of, s, now)
     x.taken, x.release = {}, hold_key
     if call('ZCARD', hold_key) > 0 then
       call('ZREMRANGEBYSCORE', hold_key, '-inf', now)
-      local n = call('ZCARD', hold_key)
-      x.hold_key = hold_key
-      x.own = s.own[number_of] or {}
-      x.step = x.step + n < 1000 and x.step + n or 1000
+      x.held = others(call('ZRANGE', hold_key, '0', '-1'), s.own[number_of])
+      x.step = x.step + x.held.n < 1000 and x.step + x.held.n or 1000
     end
   end
   begin(x, s)
