@@ -121,6 +121,10 @@ bool world_damage(struct world *w, const char *sql);
 
 void world_pass(struct world *w, int64_t ms);
 
+/* Goes on with the other handle, for which what is past due is past due, too: where the time is a
+ * server's, one program's is behind another's by what an answer takes. */
+void world_turn(struct world *w);
+
 /* The same store for another thread, through `use`: it has an arena, an error and a
  * count of failures of its own.  world_leave, back in the first thread, adds that up. */
 bool world_visit(struct world *visitor, struct world *host, struct belay *use);

@@ -64,7 +64,7 @@ static void reclaim_and_limits(struct world *w)
     post_many(w, "s", 5);
     const struct belay_claim *first =
         ask(w, (struct ask){ .owner = "x", .max = 2, .lease = AT_ONCE });
-    w->use = w->b;
+    world_turn(w);
     const struct belay_claim *second = ask(w, (struct ask){ .owner = "y", .max = 2 });
     if (!first || !second)
         return;

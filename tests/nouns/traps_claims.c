@@ -98,7 +98,7 @@ static void renewing_is_all_or_nothing(struct world *w)
 {
     post_many(w, "s", 2);
     const struct belay_claim *old = ask(w, (struct ask){ .max = 2, .lease = AT_ONCE });
-    w->use = w->b;
+    world_turn(w);
     const struct belay_claim *now = ask(w, (struct ask){ .owner = "y", .max = 1 });
     if (!old || !now)
         return;
@@ -184,7 +184,7 @@ static void cancelling_the_late(struct world *w)
 {
     post_many(w, "s", 1);
     const struct belay_claim *c = ask(w, (struct ask){ .lease = AT_ONCE });
-    w->use = w->b;
+    world_turn(w);
     if (!c || !OK(w, cancelled(w, "s", c->batches[0].batch_id) != NULL))
         return;
     WHY(w, renew(w, c, MINUTE), BELAY_LEASE_LOST, "terminal");

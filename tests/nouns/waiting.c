@@ -170,8 +170,8 @@ static void not_before_a_renewed_lease_ends(struct world *w)
 {
     post_many(w, "s", 1);
     struct scene s = { .meanwhile = renew_it,
-                       .ask = { .wait = 3 * SOON_MS },
-                       .holder = ask(w, (struct ask){ .lease = 2 * SOON_MS }) };
+                       .ask = { .wait = 5 * SOON_MS },
+                       .holder = ask(w, (struct ask){ .lease = 4 * SOON_MS }) };
 
     if (!s.holder)
         return;

@@ -5,6 +5,8 @@
 
 #include "nouns.h"
 
+#define BEHIND_MS ((int64_t)50)
+
 #define START_MONO_US ((int64_t)1000000)
 
 /* --- memory --- */
@@ -233,6 +235,13 @@ void world_pass(struct world *w, int64_t ms)
     }
     struct timespec ts = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+void world_turn(struct world *w)
+{
+    w->use = w->b;
+    if (w->store->own_clock)
+        world_pass(w, BEHIND_MS);
 }
 
 /* --- threads --- */
