@@ -312,7 +312,7 @@ extern const struct row_type row_attachment;
 #define TAG_INDEX "tag/"
 /* What the end of an attempt changes, what its beginning changes as well, what changes seldom, and
  * what does not: a store that logs a changed row from the first to the last byte that differs
- * logs the less. */
+ * logs the less.  Of counters, the priority and the fence NULL is 0. */
 enum {
     EXEC_ID,
     EXEC_STATE, /* public, derived */

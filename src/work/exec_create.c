@@ -26,11 +26,8 @@ static belay_rc write_execution(struct txn *t, const struct submit_item *item,
     e.v[EXEC_ID] = value_text(e.id);
     e.v[EXEC_LANE] = value_text(item->lane);
     e.v[EXEC_ROUTE] = value_str(item->route);
-    e.v[EXEC_PRIORITY] = value_i64(s->priority);
-    e.v[EXEC_ATTEMPTS] = value_i64(0);
-    e.v[EXEC_RETRIES] = value_i64(0);
-    e.v[EXEC_RECLAIMS] = value_i64(0);
-    e.v[EXEC_REPLAYS] = value_i64(0);
+    if (s->priority > 0) /* counters and the fence likewise: what is 0 is not stored */
+        e.v[EXEC_PRIORITY] = value_i64(s->priority);
     e.v[EXEC_CREATED_AT_MS] = value_i64(now_ms);
     if (waits)
         e.v[EXEC_DELAY_UNTIL_MS] = value_i64(until_ms);
@@ -40,7 +37,6 @@ static belay_rc write_execution(struct txn *t, const struct submit_item *item,
     e.v[EXEC_SESSION] = text_or_null(s->session);
     e.v[EXEC_PROCESS] = text_or_null(s->process);
     e.v[EXEC_PROCESS_EVENT] = text_or_null(s->process_event);
-    e.v[EXEC_LEASE + LEASE_FENCE] = value_i64(0);
     belay_rc rc = exec_step(t, &e, waits ? STEP_CREATE_DELAYED : STEP_CREATE);
     if (rc)
         return rc;

@@ -23,12 +23,20 @@ static bool is_full(struct reading *g, size_t n, size_t max)
 
 /* --- rows --- */
 
+/* Of these a 0 need not be stored. */
+static bool is_counted(unsigned column)
+{
+    return column == EXEC_ATTEMPTS || column == EXEC_RETRIES ||
+           column == EXEC_RECLAIMS || column == EXEC_REPLAYS ||
+           column == EXEC_PRIORITY || column == EXEC_LEASE + LEASE_FENCE;
+}
+
 static int64_t value_in(const struct row *r, unsigned i)
 {
     const struct value *v = &r->v[i];
 
     if (v->kind == VALUE_NULL)
-        return XNULL;
+        return is_counted(i) ? 0 : XNULL;
     if (v->kind == VALUE_I64)
         return v->i;
     int64_t word = xword(i, v->b);
