@@ -347,7 +347,8 @@ struct belay_work {
 struct belay_works {
     const struct belay_work *work;
     size_t n;           /* 0: nothing to do, which is no error */
-    int64_t next_at_ms; /* n 0: when something becomes due by itself; BELAY_TIME_NONE */
+    int64_t next_at_ms; /* n 0: when something becomes due by itself; BELAY_TIME_NONE.
+                           One that has passed: more is due, ask again */
 };
 
 /* By priority, then age, of all those lanes together.  What is due (delays, retries, lost

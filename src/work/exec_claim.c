@@ -58,42 +58,68 @@ static bool is_readable(struct txn *t, const struct hit *hit)
            exec_policy_read(t, hit->rows[1], &policy) == BELAY_OK;
 }
 
-/* What is due, with its rows as this body has left them: what is completed along with the
- * claim is due no more.  Most often nothing is: a claim asks no more than that. */
-static belay_rc load_due(struct txn *t, struct claiming *c, struct hits *io)
+/* A page of what is due, with its rows as this body has left them: what is completed along
+ * with the claim is due no more. */
+static belay_rc load_due(struct txn *t, const struct claiming *c,
+                         const struct bytes *indexes, size_t n_indexes,
+                         struct hits *out)
 {
-    struct scan scans[CLAIM_SCANS];
+    const struct scan scan = { .indexes = indexes,
+                               .n_indexes = n_indexes,
+                               .max_rank = c->now_ms,
+                               .limit = DUE_PAGE,
+                               .fetch = c->fetch,
+                               .n_fetch = COUNT_OF(c->fetch),
+                               .hints = CLAIM_HINTS };
 
-    if (io->n == 0)
-        return BELAY_OK;
-    claim_scans(c, c->now_ms, scans);
-    scans[CLAIM_DUE].limit = DUE_PAGE;
-    scans[CLAIM_DUE].fetch = c->fetch;
-    scans[CLAIM_DUE].n_fetch = COUNT_OF(c->fetch);
-    scans[CLAIM_DUE].hints = CLAIM_HINTS;
-    return txn_scan(t, &scans[CLAIM_DUE], io);
+    return txn_scan(t, &scan, out);
 }
 
 /* L7: decided from the rows as they are guarded, not from where they stand. */
-static belay_rc see_to_due(struct txn *t, struct claiming *c, struct hits *due,
-                           struct event_list *events)
+static belay_rc see_to(struct txn *t, struct claiming *c, const struct hits *due,
+                       struct event_list *events, bool *out_moved)
 {
     struct due_count count = { .promoted = 0 };
-    size_t seen = 0;
-    belay_rc rc = load_due(t, c, due);
+    belay_rc rc = BELAY_OK;
 
     for (size_t i = 0; i < due->n && rc == BELAY_OK; i++) {
         const struct hit *hit = &due->hit[i];
         /* `check` tells of what cannot be read; the others do not wait for it. */
         if (!is_readable(t, hit))
             continue;
-        seen++;
-        rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random + i,
-                      events, &count);
+        rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms,
+                      rng_next(&c->chance), events, &count);
     }
-    c->moved = seen > 0;
-    c->more = seen > 0 && due->n == DUE_PAGE;
+    *out_moved = due_moved(&count) > 0;
+    c->more = c->more || (*out_moved && due->n == DUE_PAGE);
     return rc;
+}
+
+/* Most often nothing is: a claim asks no more than that. */
+static belay_rc see_to_due(struct txn *t, struct claiming *c, const struct hits *found,
+                           struct event_list *events, bool *out_moved)
+{
+    struct hits due;
+
+    if (found->n == 0)
+        return BELAY_OK;
+    belay_rc rc = load_due(t, c, c->due_indexes, COUNT_OF(c->due_indexes), &due);
+    return rc ? rc : see_to(t, c, &due, events, out_moved);
+}
+
+/* Where one deadline has passed others may have, too.  They are looked for where they stand
+ * by their deadlines, and not picked one after the other: a pick would hide what is behind
+ * them from other workers. */
+static belay_rc see_to_overdue(struct txn *t, struct claiming *c,
+                               struct event_list *events)
+{
+    const struct bytes index = bytes_str(DEADLINE_INDEX);
+    struct hits due;
+    bool moved = false;
+    belay_rc rc = load_due(t, c, &index, 1, &due);
+
+    c->overdue = true;
+    return rc ? rc : see_to(t, c, &due, events, &moved);
 }
 
 /* A deadline that has passed ends it here and now, whoever runs timers. */
@@ -109,23 +135,53 @@ static belay_rc take_candidates(struct txn *t, struct claiming *c,
     struct due_count count = { .promoted = 0 };
     belay_rc rc = BELAY_OK;
 
+    c->skipped = c->late = 0;
     for (size_t i = 0; i < ready->n && *io_taken < c->max && rc == BELAY_OK; i++) {
         const struct hit *hit = &ready->hit[i];
-        bool taken = false;
-        if (!is_readable(t, hit)) {
+        bool readable = is_readable(t, hit), taken = false;
+        bool late = readable && is_too_late(hit->rows[0], c->now_ms);
+        if (!readable || (late && c->leave_due)) {
             c->skipped++;
-        } else if (is_too_late(hit->rows[0], c->now_ms)) {
+        } else if (late) {
             /* One that this body has ended is shown again where somebody else has put it
              * since: nothing moves then, and the commit will conflict. */
-            int64_t expired = count.expired;
-            rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms, c->random,
-                          events, &count);
-            c->moved = c->moved || count.expired > expired;
+            rc = exec_due(t, c->site, hit->rows[0], hit->rows[1], c->now_ms,
+                          rng_next(&c->chance), events, &count);
         } else {
             rc = take(t, c, hit->rows[0], hit->rows[1], events, &taken);
             *io_taken += taken;
         }
     }
+    c->late = (size_t)count.expired;
+    return rc;
+}
+
+/* Once more: what was seen to may stand before what was picked, or take its place; behind what
+ * cannot be read, or was too late, there is more.  *out_again: whether there may be yet more. */
+static belay_rc take_again(struct txn *t, struct claiming *c, struct event_list *events,
+                           claim_taker *take, size_t *io_taken, bool *out_again)
+{
+    struct scan scans[CLAIM_SCANS];
+    struct hits ready;
+    size_t passed = c->skipped;
+    belay_rc rc = BELAY_OK;
+
+    *out_again = false;
+    if (c->late > 0) {
+        /* Those that came in between are for the next transaction. */
+        c->more = c->more || c->overdue;
+        if (!c->overdue)
+            rc = see_to_overdue(t, c, events);
+        if (rc || c->more)
+            return rc;
+    }
+    claim_scans(c, c->now_ms, scans);
+    /* Twice as many, so that it does not take a round for each. */
+    scans[CLAIM_READY].limit = c->max - *io_taken + 2 * passed;
+    rc = txn_pick(t, &scans[CLAIM_READY], &ready);
+    if (rc == BELAY_OK)
+        rc = take_candidates(t, c, &ready, events, take, io_taken);
+    *out_again = c->late > 0 || c->skipped > passed;
     return rc;
 }
 
@@ -133,36 +189,23 @@ belay_rc claim_each(struct txn *t, struct claiming *c, struct hits hits[CLAIM_SC
                     struct event_list *events, claim_taker *take)
 {
     size_t taken = 0;
+    bool again = false;
     belay_rc rc;
 
-    c->moved = c->more = false;
-    c->skipped = 0;
+    c->more = c->overdue = false;
+    c->skipped = c->late = 0;
     c->stale = !lane_view_holds(&c->view, &hits[CLAIM_ROSTERS]);
     if (c->stale) /* nothing is decided by a view that is too short */
         return BELAY_OK;
     rc = epoch_in(t, &c->epoch);
     if (rc == BELAY_OK && !c->leave_due)
-        rc = see_to_due(t, c, &hits[CLAIM_DUE], events);
-    if (rc == BELAY_OK && !c->moved)
+        rc = see_to_due(t, c, &hits[CLAIM_DUE], events, &again);
+    if (rc == BELAY_OK && !again) {
         rc = take_candidates(t, c, &hits[CLAIM_READY], events, take, &taken);
-    /* What was seen to may stand before what was picked, or take its place; behind what
-     * cannot be read there is more. */
-    size_t skipped = c->skipped;
-    while (rc == BELAY_OK && (c->moved || skipped > 0) && taken < c->max) {
-        struct scan scans[CLAIM_SCANS];
-        struct hits again;
-        size_t before = taken, passed = c->skipped;
-        claim_scans(c, c->now_ms, scans);
-        scans[CLAIM_READY].limit = c->max - taken + passed;
-        c->moved = false;
-        c->skipped = 0;
-        rc = txn_pick(t, &scans[CLAIM_READY], &again);
-        if (rc == BELAY_OK)
-            rc = take_candidates(t, c, &again, events, take, &taken);
-        skipped = c->skipped > passed ? c->skipped : 0;
-        if (taken == before && !c->moved && skipped == 0)
-            break;
+        again = c->late > 0 || c->skipped > 0;
     }
+    while (rc == BELAY_OK && again && taken < c->max)
+        rc = take_again(t, c, events, take, &taken, &again);
     return rc;
 }
 
@@ -217,9 +260,13 @@ belay_rc claim_take(struct txn *t, struct claiming *c, struct hits hits[CLAIM_SC
     if (!c->work || !c->blobs)
         return err_no_memory(txn_error(t), "a claim");
     belay_rc rc = claim_each(t, c, hits, events, grant);
-    if (rc == BELAY_OK && c->n == 0 && !c->stale && !c->moved)
-        rc = exec_next_due(t, c->now_ms, &c->next_at_ms);
-    return rc;
+    if (rc || c->n > 0 || c->stale)
+        return rc;
+    if (c->more) { /* who gives up here is told to ask again at once */
+        c->next_at_ms = c->now_ms;
+        return BELAY_OK;
+    }
+    return exec_next_due(t, c->now_ms, &c->next_at_ms);
 }
 
 static belay_rc claim_body(struct txn *t, void *arg)
@@ -252,24 +299,36 @@ bool claim_leaves_due(struct claiming *c, belay_rc rc)
     return first;
 }
 
-/* Until something is claimed, or there is nothing to do. */
-static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_error *err)
+belay_rc claim_look(struct claiming *c, txn_body *body, struct belay_arena *a,
+                    struct belay_error *err)
 {
+    const struct belay_clock *clock = store_clock_hook(space_store(c->site->space));
+    int64_t until_us = clock->mono_us(clock->arg) + CLAIM_LOOK_MS * 1000;
     const struct txn_options options = { .cancel = c->policy->cancel };
-    bool corrupt;
-    belay_rc rc;
+    struct arena_mark mark = arena_mark(a);
 
     c->leave_due = false;
-    do {
-        rc = txn_run(c->site->space, claim_body, c, &options, a, err);
-        corrupt = claim_leaves_due(c, rc);
-        if (corrupt) {
-            rc = BELAY_OK;
-        } else if (rc == BELAY_OK && c->stale) {
+    for (;;) {
+        belay_rc rc = txn_run(c->site->space, body, c, &options, a, err);
+        bool corrupt = claim_leaves_due(c, rc);
+        bool stale = rc == BELAY_OK && c->stale;
+        bool more = rc == BELAY_OK && c->n == 0 && c->more &&
+                    clock->mono_us(clock->arg) < until_us;
+        if (!corrupt && !stale && !more)
+            return rc;
+        arena_rewind(a, mark);
+        if (stale) {
             rc = claim_view(c, true, a, err);
+            if (rc)
+                return rc;
+            mark = arena_mark(a); /* the view is for the runs to come */
         }
-    } while (rc == BELAY_OK && (corrupt || c->stale || (c->n == 0 && c->more)));
-    return rc;
+    }
+}
+
+static belay_rc look(struct claiming *c, struct belay_arena *a, struct belay_error *err)
+{
+    return claim_look(c, claim_body, a, err);
 }
 
 /* Before it is said that nothing is there: what the dead hold is.  Who waits on is woken when

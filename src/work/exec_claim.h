@@ -7,6 +7,7 @@
 #ifndef WORK_EXEC_CLAIM_H
 #define WORK_EXEC_CLAIM_H
 
+#include "base/rng.h"
 #include "work/execution_rows.h"
 
 enum { CLAIM_DUE, CLAIM_ROSTERS, CLAIM_READY, CLAIM_SCANS };
@@ -26,7 +27,7 @@ struct claiming {
     size_t max;
     int64_t lease_ms;
     struct exec_ticket *tickets; /* max of them */
-    uint64_t random;
+    struct rng chance;           /* for the jitter of what is seen to along the way */
     bool
         leave_due; /* something due is corrupt: it does not keep anybody from working */
     struct lane_view view;
@@ -41,9 +42,10 @@ struct claiming {
     struct bytes *blobs; /* where a payload lies; empty: it is there */
     size_t n;
     bool stale;     /* the lanes have other routes than the view: take another one */
-    bool moved;     /* something due was seen to */
-    bool more;      /* and there is more of it */
+    bool more;      /* some of what is due was seen to, and there is more of it */
     size_t skipped; /* candidates that cannot be read: `check` tells of them */
+    size_t late;    /* candidates whose deadline had passed: they were ended */
+    bool overdue;   /* a page of such was looked for; a run does that once */
     int64_t next_at_ms;
 };
 
@@ -60,7 +62,10 @@ void claim_scans(struct claiming *c, int64_t now_ms, struct scan out[CLAIM_SCANS
 
 /* What is due is seen to, then candidates for at most c->max are handed to `take` in their
  * order: it may leave one out.  (exec_claim grants leases to them, exec_grant sets them
- * aside.) */
+ * aside.)
+ *
+ * However much is due, or stands at the head of its lane past its deadline, one run does a page
+ * of each and says c->more: its work and its memory are those of c->max and two pages. */
 typedef belay_rc claim_taker(struct txn *t, struct claiming *c, const struct row *row,
                              const struct row *spec, struct event_list *events,
                              bool *out_taken);
@@ -75,6 +80,17 @@ MUST_USE belay_rc claim_take(struct txn *t, struct claiming *c,
 /* After a run that ended with rc: whether to run it once more without what is due, since
  * something about that is corrupt. */
 MUST_USE bool claim_leaves_due(struct claiming *c, belay_rc rc);
+
+/* Runs `body`, whose argument is c and which sets c->n by claim_each, until something came of
+ * it or there is nothing to do: with another view, without what is due, once more after a
+ * page of it, as c asks.  Each run is a transaction of its own, whose memory is given back
+ * before the next.
+ *
+ * Where a backlog takes longer than CLAIM_LOOK_MS it gives up: c->n is 0 and c->more is set.
+ * Nothing was ready then, and who asks again goes on from there. */
+#define CLAIM_LOOK_MS ((int64_t)30000)
+MUST_USE belay_rc claim_look(struct claiming *c, txn_body *body, struct belay_arena *a,
+                             struct belay_error *err);
 
 /* Reads what lies in blobs. */
 MUST_USE belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,

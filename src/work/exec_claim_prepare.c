@@ -47,21 +47,23 @@ static belay_rc draw_tickets(struct claiming *c, struct belay_arena *a,
 {
     enum { BITS = LEASE_ID_HEX / 2 };
     struct space *sp = c->site->space;
-    uint8_t *bits = arena_alloc(a, c->max * BITS + sizeof(c->random));
+    uint64_t seed = 0;
+    uint8_t *bits = arena_alloc(a, c->max * BITS + sizeof(seed));
     int64_t now_ms = 0;
 
     c->tickets = arena_zalloc(a, c->max, sizeof(*c->tickets));
     if (!c->tickets || !bits)
         return err_no_memory(err, "a claim");
     belay_rc rc = random_bytes(store_random_hook(space_store(sp)), bits,
-                               c->max * BITS + sizeof(c->random), err);
+                               c->max * BITS + sizeof(seed), err);
     if (rc == BELAY_OK)
         rc = space_now(sp, &now_ms, err);
     for (size_t i = 0; i < c->max && rc == BELAY_OK; i++) {
         hex_encode(bytes_of(bits + i * BITS, BITS), c->tickets[i].lease_id);
         rc = space_mint_at(sp, ATTEMPT_PREFIX, now_ms, c->tickets[i].attempt_id, err);
     }
-    memcpy(&c->random, bits + c->max * BITS, sizeof(c->random));
+    memcpy(&seed, bits + c->max * BITS, sizeof(seed));
+    rng_init(&c->chance, seed);
     return rc;
 }
 

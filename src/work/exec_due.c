@@ -54,6 +54,7 @@ static belay_rc do_nothing(struct txn *t, struct due *d)
         d->next_ms <= exec_i64(e, EXEC_RANK, 0))
         return BELAY_OK;
     e->due_ms = d->next_ms;
+    d->count->put_off++;
     return exec_write(t, e, d->now_ms);
 }
 

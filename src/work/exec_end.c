@@ -250,14 +250,15 @@ static belay_rc run(struct endings *x, struct belay_arena *a, struct belay_ended
     return out[0].code;
 }
 
-/* What was claimed along with it; a view that was too short costs a claim of its own. */
+/* What was claimed along with it.  A view that was too short costs a claim of its own; so does
+ * what is due, where a page of it was not all and nothing was ready. */
 static belay_rc hand_next(struct claiming *c, const struct exec_site *site,
                           struct belay_arena *a, struct belay_works *out,
                           struct belay_error *err)
 {
     struct belay_claim_policy policy = *c->policy;
 
-    if (c->stale) {
+    if (c->stale || (c->n == 0 && c->more)) {
         policy.max_wait_ms = 0;
         return exec_claim(site, &policy, a, out, err);
     }

@@ -11,8 +11,6 @@
 #include "work/exec_claim.h"
 
 #define GRANT_MS_MAX ((int64_t)60000)
-/* What is due and cannot be seen to must not keep a search for ever. */
-#define ROUNDS_MAX 64
 
 static belay_rc check_grant_ms(int64_t ms, struct belay_error *err)
 {
@@ -213,6 +211,7 @@ static belay_rc set_aside(struct txn *t, struct claiming *c, const struct row *r
     if (rc == BELAY_OK)
         rc = give(t, &s->g, &e, c->now_ms);
     *out_taken = rc == BELAY_OK;
+    c->n += *out_taken;
     return rc;
 }
 
@@ -228,6 +227,7 @@ static belay_rc grant_body(struct txn *t, void *arg)
     belay_rc rc = txn_now(t, &now_ms);
 
     s->g.out = (struct belay_grant){ .expires_at_ms = TIME_NONE };
+    s->c.n = 0;
     event_list_init(&events, t);
     claim_scans(&s->c, now_ms, scans);
     if (rc == BELAY_OK)
@@ -250,15 +250,8 @@ belay_rc exec_grant(const struct exec_site *site,
     belay_rc rc = begin(site, policy->worker, grant_ms, &s.g, err);
     if (rc == BELAY_OK)
         rc = claim_prepare(&s.c, site, &one, a, err);
-    if (rc)
-        return rc;
-    bool again = true;
-    for (int i = 0; i < ROUNDS_MAX && again && rc == BELAY_OK; i++) {
-        rc = txn_run(site->space, grant_body, &s, NULL, a, err);
-        if (rc == BELAY_OK && s.c.stale)
-            rc = claim_view(&s.c, true, a, err);
-        again = s.c.stale || (!s.g.out.grant_id && s.c.more);
-    }
+    if (rc == BELAY_OK)
+        rc = claim_look(&s.c, grant_body, a, err);
     if (rc == BELAY_OK)
         *out = s.g.out;
     return rc;

@@ -236,7 +236,14 @@ MUST_USE belay_rc exec_purge(struct txn *t, struct exec *e, const struct row *sp
 
 struct due_count {
     int64_t promoted, expired_leases, timed_out, expired, purged, capped, ungranted;
+    int64_t put_off; /* leases that were looked at too early: their rank was moved */
 };
+/* How many of those that were looked at are not as they were. */
+static inline int64_t due_moved(const struct due_count *n)
+{
+    return n->promoted + n->expired_leases + n->timed_out + n->expired + n->purged +
+           n->capped + n->ungranted + n->put_off;
+}
 /* Does to one what its time asks for, or moves it to when that is.  `corrupt` rows are left
  * where they are.  random: for jitter. */
 MUST_USE belay_rc exec_due(struct txn *t, const struct exec_site *site,
