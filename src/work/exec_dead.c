@@ -1,6 +1,7 @@
 /* Executions whose holders died: what is leased is looked at without guards, the host is
  * asked about those who hold it, outside of any transaction, and what the dead hold is lost
  * in transactions that read it again. */
+#include "base/rng.h"
 #include "work/execution_rows.h"
 
 #define PAGE 64
@@ -14,7 +15,7 @@ struct held {
 
 struct looking {
     const struct exec_site *site;
-    uint64_t random;
+    struct rng chance; /* for jitter */
 
     /* A page: what may be the dead's; in the arena. */
     struct held held[PAGE];
@@ -144,7 +145,8 @@ static belay_rc lose_body(struct txn *t, void *arg)
         const struct exec_bereaved b = { .row = rows[2 * i],
                                          .spec = rows[2 * i + 1],
                                          .lease_id = x->held[x->first + i].lease_id };
-        rc = exec_bereave(t, x->site, &b, now_ms, x->random + i, &events, &count);
+        rc =
+            exec_bereave(t, x->site, &b, now_ms, rng_next(&x->chance), &events, &count);
     }
     x->lost = count.expired_leases + count.capped;
     return rc ? rc : event_flush(&events);
@@ -184,10 +186,12 @@ belay_rc exec_dead_sweep(const struct exec_site *site, int64_t *out_lost,
     CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
     const struct txn_options read_only = { .read_only = true };
     struct looking x = { .site = site };
+    uint64_t seed = 0;
     int64_t lost = 0;
-    belay_rc rc = random_bytes(store_random_hook(space_store(site->space)), &x.random,
-                               sizeof(x.random), err);
+    belay_rc rc = random_bytes(store_random_hook(space_store(site->space)), &seed,
+                               sizeof(seed), err);
 
+    rng_init(&x.chance, seed);
     do {
         arena_reset(&arena);
         if (rc == BELAY_OK)

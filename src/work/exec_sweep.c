@@ -106,7 +106,7 @@ static belay_rc handle_execution(struct txn *t, struct timing *x, const struct h
     rc = txn_get(t, &row_execution, &key, &row);
     if (rc || !row)
         return rc;
-    return exec_due(t, x->site, row, hit->rows[1], x->now_ms, x->random + x->at,
+    return exec_due(t, x->site, row, hit->rows[1], x->now_ms, rng_next(&x->chance),
                     x->events, &x->count);
 }
 

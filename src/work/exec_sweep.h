@@ -7,6 +7,7 @@
 #ifndef WORK_EXEC_SWEEP_H
 #define WORK_EXEC_SWEEP_H
 
+#include "base/rng.h"
 #include "policy/filter.h"
 #include "work/execution_rows.h"
 
@@ -39,7 +40,7 @@ struct timing {
     struct sickbay *sick;
     struct lease_holder holder;
     char token[LEASE_ID_HEX + 1], lease_id[LEASE_ID_HEX + 1];
-    uint64_t random;
+    struct rng chance; /* for jitter */
 
     /* Of one run of a body. */
     int64_t now_ms;

@@ -201,13 +201,15 @@ static struct filter filter_of(const struct belay_scanner_filter *f)
 static belay_rc prepare(struct timing *x, struct belay_error *err)
 {
     struct store *s = space_store(x->site->space);
+    uint64_t seed = 0;
     belay_rc rc = lease_id_make(s, x->token, err);
 
     x->holder = lease_holder_here(bytes_str(TIMER_OWNER), x->site->host);
     if (rc == BELAY_OK)
         rc = lease_id_make(s, x->lease_id, err);
     if (rc == BELAY_OK)
-        rc = random_bytes(store_random_hook(s), &x->random, sizeof(x->random), err);
+        rc = random_bytes(store_random_hook(s), &seed, sizeof(seed), err);
+    rng_init(&x->chance, seed);
     return rc;
 }
 

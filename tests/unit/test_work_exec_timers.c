@@ -99,6 +99,52 @@ static void timed_out(struct work *w)
     lab_close(&l);
 }
 
+/* Attempts that time out in one step are not all tried again at the same time. */
+static void spread(struct work *w, bool by_claim)
+{
+    enum { N = 12 };
+    const struct belay_retry_policy retry = { .size = sizeof(retry),
+                                              .max_retries = 3,
+                                              .backoff = BELAY_BACKOFF_EXPONENTIAL,
+                                              .delay_ms = 60000,
+                                              .max_delay_ms = 60000 };
+    const struct belay_submission s = { .attempt_timeout_ms = 1000, .retry = &retry };
+    int64_t until[N];
+    const char *id[N];
+    size_t same = 0;
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    for (size_t i = 0; i < N; i++) {
+        id[i] = submit(&l, s);
+        (void)take(&l, "w1");
+    }
+    pass(&l, 1000);
+    if (by_claim)
+        TAP_STR(w->t, take(&l, "w2").execution_id, "");
+    else
+        TAP_EQ(w->t, tick(&l).timed_out, N);
+    for (size_t i = 0; i < N; i++) {
+        until[i] = column(&l, id[i], EXEC_DELAY_UNTIL_MS);
+        TAP_OK(w->t, until[i] >= now(&l) + 30000 && until[i] <= now(&l) + 60000);
+        for (size_t k = 0; k < i; k++)
+            same += until[k] == until[i];
+    }
+    TAP_OK(w->t, same <= 1);
+    lab_close(&l);
+}
+
+static void spread_by_timers(struct work *w)
+{
+    spread(w, false);
+}
+
+static void spread_by_claims(struct work *w)
+{
+    spread(w, true);
+}
+
 static void deadlines(struct work *w)
 {
     struct lab l;
@@ -528,6 +574,12 @@ static void test_timed_out(struct tap *t)
     work_everywhere(t, timed_out);
 }
 
+static void test_spread(struct tap *t)
+{
+    work_everywhere(t, spread_by_timers);
+    work_everywhere(t, spread_by_claims);
+}
+
 static void test_deadlines(struct tap *t)
 {
     work_everywhere(t, deadlines);
@@ -603,6 +655,7 @@ static const struct tap_case cases[] = {
     { "a lease past its end and the grace is lost, and reclaimed", test_lost },
     { "renewing leaves the rank; the timer moves it when it comes by", test_renewed },
     { "an attempt that takes too long fails with timeout", test_timed_out },
+    { "attempts that time out together are not tried again together", test_spread },
     { "a deadline ends whatever has not ended", test_deadlines },
     { "lost too often is terminal, with one completion", test_capped },
     { "after its retention nothing of it is left, in bounded steps", test_purged },
