@@ -352,7 +352,11 @@ struct belay_works {
 };
 
 /* By priority, then age, of all those lanes together.  What is due (delays, retries, lost
- * leases) is seen to first, so that nothing else has to run. */
+ * leases) is seen to first, so that nothing else has to run.
+ *
+ * One whose payload is missing or corrupt fails, permanent, and is not among them; one whose
+ * payload cannot be read for the moment is released, and the error is the call's where there
+ * is no other. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_claim(
     struct belay *b, const struct belay_claim_policy *policy, struct belay_arena *arena,
     struct belay_works *out, struct belay_error *err);
@@ -376,7 +380,8 @@ BELAY_API BELAY_MUST_USE belay_rc belay_execution_grant_one(
     struct belay *b, const char *execution_id, const char *worker, int64_t grant_ms,
     struct belay_arena *arena, struct belay_grant *out, struct belay_error *err);
 /* not_found: there is no such grant (any more); wrong_state, reason worker: it is
- * somebody else's; wrong_state, reason expired. */
+ * somebody else's; wrong_state, reason expired; corrupt, reason payload: it cannot be read,
+ * and the execution has failed. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_claim_grant(
     struct belay *b, const char *grant_id, const char *worker, int64_t lease_ms,
     struct belay_arena *arena, struct belay_work *out, struct belay_error *err);
@@ -476,7 +481,7 @@ struct belay_ended {
 /* n items (1 to 1000) in one transaction, each done or not by itself, also where a handle
  * is none: out says.  Of a single one, without a next, the error is also the call's.  next
  * not NULL: claims in the same transaction (without waiting); next_out then has what came of
- * it. */
+ * it.  What was claimed and cannot be handed out is no error of this call: n is 0 then. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_complete(
     struct belay *b, const struct belay_completion *items, size_t n,
     const struct belay_claim_policy *next, struct belay_arena *arena,

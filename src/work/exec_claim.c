@@ -352,11 +352,10 @@ static belay_rc look_twice(struct claiming *c, struct belay_arena *a,
     return rc || !again ? rc : look(c, a, err);
 }
 
-static belay_rc claim_waiting(struct claiming *c, struct belay_arena *a,
-                              struct belay_error *err)
+static belay_rc claim_waiting(struct claiming *c, int64_t deadline_us,
+                              struct belay_arena *a, struct belay_error *err)
 {
     const struct belay_clock *clock = store_clock_hook(space_store(c->site->space));
-    int64_t deadline_us = clock->mono_us(clock->arg) + c->policy->max_wait_ms * 1000;
     struct bytes topics[LANES_PER_CLAIM];
     struct listener *l = NULL;
 
@@ -387,14 +386,24 @@ belay_rc exec_claim(const struct exec_site *site,
                     const struct belay_claim_policy *policy, struct belay_arena *a,
                     struct belay_works *out, struct belay_error *err)
 {
+    const struct belay_clock *clock = store_clock_hook(space_store(site->space));
+    int64_t begun_us = clock->mono_us(clock->arg);
+    struct arena_mark mark = arena_mark(a);
     struct claiming c;
-    belay_rc rc = claim_prepare(&c, site, policy, a, err);
+    size_t failed;
+    belay_rc rc;
 
-    if (rc == BELAY_OK)
-        rc = policy->max_wait_ms > 0 ? claim_waiting(&c, a, err)
-                                     : look_twice(&c, a, err);
-    if (rc == BELAY_OK)
-        rc = claim_payloads(&c, a, err);
+    do { /* what nobody can do has failed: then there may be other work */
+        failed = 0;
+        arena_rewind(a, mark);
+        rc = claim_prepare(&c, site, policy, a, err);
+        if (rc == BELAY_OK)
+            rc = policy->max_wait_ms > 0
+                     ? claim_waiting(&c, begun_us + policy->max_wait_ms * 1000, a, err)
+                     : look_twice(&c, a, err);
+        if (rc == BELAY_OK)
+            rc = claim_payloads(&c, a, &failed, err);
+    } while (rc == BELAY_OK && c.n == 0 && failed > 0);
     if (rc == BELAY_OK)
         *out = (struct belay_works){ .work = c.work,
                                      .n = c.n,

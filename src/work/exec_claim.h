@@ -92,8 +92,13 @@ MUST_USE bool claim_leaves_due(struct claiming *c, belay_rc rc);
 MUST_USE belay_rc claim_look(struct claiming *c, txn_body *body, struct belay_arena *a,
                              struct belay_error *err);
 
-/* Reads what lies in blobs. */
+/* Reads what lies in blobs, once the leases are committed.  A payload that cannot be read
+ * concerns its own work only, which is left out of c->work and c->n:
+ *   missing or corrupt  its attempt fails, permanent, with a message that says so: nobody can
+ *                       do it, and who can mend it replays it; *out_failed counts them
+ *   anything else       it is released, to be claimed again: nothing is charged.  That error
+ *                       is the call's where nothing is left to hand out. */
 MUST_USE belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
-                                 struct belay_error *err);
+                                 size_t *out_failed, struct belay_error *err);
 
 #endif /* WORK_EXEC_CLAIM_H */

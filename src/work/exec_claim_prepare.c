@@ -1,4 +1,6 @@
 /* Before and after the body of a claim: what is asked, and payloads that lie in blobs. */
+#include <stdio.h>
+
 #include "base/hash.h"
 #include "store/blob.h"
 #include "work/exec_claim.h"
@@ -106,21 +108,72 @@ belay_rc claim_prepare(struct claiming *c, const struct exec_site *site,
 
 /* --- payloads in blobs --- */
 
-belay_rc claim_payloads(struct claiming *c, struct belay_arena *a,
-                        struct belay_error *err)
+static belay_rc read_payload(struct claiming *c, size_t i, struct belay_arena *a,
+                             struct belay_error *err)
 {
     char name[SHA256_HEX_LEN + 1];
     struct bytes content;
+
+    if (c->blobs[i].len == 0)
+        return BELAY_OK;
+    if (!blob_is_name(c->blobs[i]))
+        return err_reason(err, BELAY_CORRUPT, "blob", "what it lies in has no name");
+    memcpy(name, c->blobs[i].ptr, SHA256_HEX_LEN);
+    name[SHA256_HEX_LEN] = '\0';
+    belay_rc rc = blob_load(c->site->space, name, BELAY_PAYLOAD_MAX, a, &content, err);
+    if (rc)
+        return rc;
+    c->work[i].payload = content.ptr;
+    c->work[i].payload_len = content.len;
+    return BELAY_OK;
+}
+
+/* Whether asking again would help as little. */
+static bool is_lost(belay_rc rc)
+{
+    return rc == BELAY_NOT_FOUND || rc == BELAY_CORRUPT || rc == BELAY_INVALID;
+}
+
+/* Nobody can do this work: its attempt ends as every failed one does, fenced and told. */
+static void fail_unread(const struct claiming *c, const struct belay_work *work,
+                        const struct belay_error *why)
+{
+    CLEANUP(arena_release) struct belay_arena arena = { .first = NULL };
+    char message[sizeof(why->message) + 32];
+    const struct belay_failure f = { .size = sizeof(f),
+                                     .failure_class = BELAY_FAILURE_PERMANENT,
+                                     .handle = &work->handle,
+                                     .message = message };
+    struct belay_ended ended;
+
+    (void)snprintf(message, sizeof(message), "payload: %s", why->message);
+    belay_rc rc = exec_fail(c->site, &f, 1, &arena, &ended, NULL);
+    (void)rc; /* its lease ends by itself, and who claims it then finds the same */
+}
+
+belay_rc claim_payloads(struct claiming *c, struct belay_arena *a, size_t *out_failed,
+                        struct belay_error *err)
+{
+    struct belay_error why = { .code = 0 };
+    size_t n = c->n, failed = 0;
     belay_rc rc = BELAY_OK;
 
-    for (size_t i = 0; i < c->n && rc == BELAY_OK; i++) {
-        if (c->blobs[i].len != SHA256_HEX_LEN)
-            continue;
-        memcpy(name, c->blobs[i].ptr, SHA256_HEX_LEN);
-        name[SHA256_HEX_LEN] = '\0';
-        rc = blob_load(c->site->space, name, BELAY_PAYLOAD_MAX, a, &content, err);
-        c->work[i].payload = content.ptr;
-        c->work[i].payload_len = content.len;
+    c->n = 0;
+    for (size_t i = 0; i < n; i++) {
+        belay_rc read = read_payload(c, i, a, &why);
+        if (read == BELAY_OK) {
+            c->work[c->n++] = c->work[i];
+        } else if (is_lost(read)) {
+            fail_unread(c, &c->work[i], &why);
+            failed++;
+        } else { /* the lease ends by itself where this is not heard either */
+            belay_rc released = exec_release(c->site, &c->work[i].handle, NULL);
+            (void)released;
+            rc = read;
+            if (err)
+                *err = why;
+        }
     }
-    return rc;
+    *out_failed = failed;
+    return c->n > 0 ? BELAY_OK : rc;
 }

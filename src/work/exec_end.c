@@ -250,22 +250,25 @@ static belay_rc run(struct endings *x, struct belay_arena *a, struct belay_ended
     return out[0].code;
 }
 
-/* What was claimed along with it.  A view that was too short costs a claim of its own; so does
- * what is due, where a page of it was not all and nothing was ready. */
-static belay_rc hand_next(struct claiming *c, const struct exec_site *site,
-                          struct belay_arena *a, struct belay_works *out,
-                          struct belay_error *err)
+/* What was claimed along with it.  Where nothing was, since the view was too short, a page of
+ * what is due was not all of it, or what was claimed could not be read, that costs a claim of its
+ * own.  What was completed is completed, whatever comes of this: an error is an empty answer,
+ * and who claims by himself is told. */
+static void hand_next(struct claiming *c, const struct exec_site *site,
+                      struct belay_arena *a, struct belay_works *out)
 {
     struct belay_claim_policy policy = *c->policy;
+    bool again = c->stale || (c->n == 0 && c->more);
+    size_t failed = 0;
+    belay_rc rc = again ? BELAY_OK : claim_payloads(c, a, &failed, NULL);
 
-    if (c->stale || (c->n == 0 && c->more)) {
-        policy.max_wait_ms = 0;
-        return exec_claim(site, &policy, a, out, err);
-    }
-    belay_rc rc = claim_payloads(c, a, err);
-    if (rc == BELAY_OK)
+    *out = (struct belay_works){ .next_at_ms = c->now_ms };
+    policy.max_wait_ms = 0;
+    if (rc == BELAY_OK && (again || (c->n == 0 && failed > 0))) {
+        rc = exec_claim(site, &policy, a, out, NULL);
+        (void)rc; /* then it is as empty as it was */
+    } else if (rc == BELAY_OK)
         *out = (struct belay_works){ c->work, c->n, c->next_at_ms };
-    return rc;
 }
 
 belay_rc exec_complete(const struct exec_site *site,
@@ -290,7 +293,7 @@ belay_rc exec_complete(const struct exec_site *site,
     if (rc == BELAY_OK)
         rc = run(&x, a, out, err);
     if (rc == BELAY_OK && next)
-        rc = hand_next(&c, site, a, next_out, err);
+        hand_next(&c, site, a, next_out);
     return rc;
 }
 

@@ -158,7 +158,14 @@ belay_rc exec_claim_grant(const struct exec_site *site, const char *grant_id,
     if (rc)
         return rc;
     struct claiming one = { .site = site, .work = &r.work, .blobs = &r.blob, .n = 1 };
-    rc = claim_payloads(&one, a, err);
+    size_t failed = 0;
+    rc = claim_payloads(&one, a, &failed, err);
+    if (rc == BELAY_OK && failed > 0) {
+        rc = err_reason(err, BELAY_CORRUPT, "payload",
+                        "execution %s: its payload cannot be read, and it has failed",
+                        r.work.execution_id);
+        err_entity(err, bytes_str(r.work.execution_id));
+    }
     if (rc == BELAY_OK)
         *out = r.work;
     return rc;
