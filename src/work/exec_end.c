@@ -183,6 +183,33 @@ static void take_handle(struct endings *x, size_t i, const struct belay_handle *
     x->item[i].refused = out->code;
 }
 
+static belay_rc check_result_len(size_t len, struct belay_error *err)
+{
+    if (len <= BELAY_PAYLOAD_MAX)
+        return BELAY_OK;
+    belay_rc rc = err_reason(err, BELAY_INVALID, "too_large",
+                             "result: %zu bytes, at most %zu", len, BELAY_PAYLOAD_MAX);
+    err_numbers(err, (int64_t)BELAY_PAYLOAD_MAX, (int64_t)len);
+    return rc;
+}
+
+/* In canonical form, which may be longer than what was given. */
+static belay_rc read_result(struct bytes given, struct belay_arena *a,
+                            struct bytes *out, struct belay_error *err)
+{
+    CLEANUP(buf_release) struct buf canonical = { 0 };
+    belay_rc rc = json_canonical(given, BELAY_PAYLOAD_MAX, &canonical, err);
+
+    if (rc) {
+        err_context(err, "result");
+        return rc;
+    }
+    rc = check_result_len(canonical.len, err);
+    if (rc == BELAY_OK && !arena_copy(a, buf_view(&canonical), out))
+        rc = err_no_memory(err, "a result");
+    return rc;
+}
+
 static belay_rc take_result(struct endings *x, size_t i,
                             const struct belay_completion *c, struct belay_arena *a,
                             struct belay_error *err)
@@ -193,29 +220,17 @@ static belay_rc take_result(struct endings *x, size_t i,
     one->how.result_is_json = c->result_is_json;
     if (!c->result)
         return BELAY_OK;
-    if (c->result_len > BELAY_PAYLOAD_MAX) {
-        belay_rc rc = err_reason(err, BELAY_INVALID, "too_large",
-                                 "result: %zu bytes, at most %zu", c->result_len,
-                                 BELAY_PAYLOAD_MAX);
-        err_numbers(err, (int64_t)BELAY_PAYLOAD_MAX, (int64_t)c->result_len);
+    belay_rc rc = check_result_len(c->result_len, err);
+    if (rc == BELAY_OK && c->result_is_json)
+        rc = read_result(text, a, &text, err);
+    if (rc)
         return rc;
-    }
-    if (c->result_is_json) {
-        CLEANUP(buf_release) struct buf canonical = { 0 };
-        belay_rc rc = json_canonical(text, BELAY_PAYLOAD_MAX, &canonical, err);
-        if (rc) {
-            err_context(err, "result");
-            return rc;
-        }
-        if (!arena_copy(a, buf_view(&canonical), &text))
-            return err_no_memory(err, "a result");
-    }
     one->how.result = text;
     if (text.len <= RESULT_INLINE_MAX)
         return BELAY_OK;
     one->apart = true;
-    belay_rc rc = blob_prepare(&one->piece, x->site->space, text, bytes_of(NULL, 0),
-                               true, a, err);
+    rc = blob_prepare(&one->piece, x->site->space, text, bytes_of(NULL, 0), true, a,
+                      err);
     one->how.result_blob = bytes_str(one->piece.sha256);
     return rc;
 }

@@ -1,5 +1,6 @@
 /* What a holder does and goes on, and grants, on every driver. */
 #include "test_work_exec_time.h"
+#include "work/epoch.h"
 
 /* --- renewing --- */
 
@@ -23,6 +24,66 @@ static void renewed(struct work *w)
     WORK_RC(w, exec_renew(&l.site, &work.handle, 0, &out, &w->err), BELAY_OK);
     TAP_EQ(w->t, out.expires_at_ms, now(&l) + LAB_LEASE_MS);
     TAP_EQ(w->t, column(&l, id, EXEC_LEASE + LEASE_EXPIRES_AT_MS), out.expires_at_ms);
+    lab_close(&l);
+}
+
+/* --- the epoch --- */
+
+/* A lease of before is nobody's; its work is free when it ends, or is revoked. */
+static void epoch_rose(struct work *w)
+{
+    struct epoch_info info;
+    bool done = false;
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    const char *waits = submit(&l, (struct belay_submission){ .priority = 0 });
+    struct belay_work work = take(&l, "w1");
+    const char *freed = submit(&l, (struct belay_submission){ .priority = 0 });
+    (void)take(&l, "w1");
+    WORK_RC(w,
+            epoch_raise(w->space, bytes_of(NULL, 0), "me", &w->arena, &info, &w->err),
+            BELAY_OK);
+    WORK_RC(w, exec_renew(&l.site, &work.handle, 0, NULL, &w->err), BELAY_LEASE_LOST);
+    TAP_STR(w->t, w->err.reason, "epoch");
+    TAP_STR(w->t, take(&l, "w2").execution_id, "");
+    WORK_RC(w, exec_revoke(&l.site, freed, NULL, NULL, &done, &w->err), BELAY_OK);
+    TAP_STR(w->t, take(&l, "w2").execution_id, freed);
+    pass(&l, LAB_LEASE_MS + LAB_GRACE_MS);
+    TAP_STR(w->t, take(&l, "w2").execution_id, waits);
+    lab_close(&l);
+}
+
+/* --- results --- */
+
+/* What is short as it is given and long as it is kept: refused by its length, like any other,
+ * before anything is done. */
+static void result_grows(struct work *w)
+{
+    CLEANUP(buf_release) struct buf text = { 0 };
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    buf_append_char(&text, '[');
+    while (text.len < BELAY_PAYLOAD_MAX - 8)
+        buf_append_str(&text, "1e15,");
+    buf_append_str(&text, "1]");
+    const char *id = submit(&l, (struct belay_submission){ .priority = 0 });
+    struct belay_work work = take(&l, "w1");
+    const struct belay_completion c = { .size = sizeof(c),
+                                        .handle = &work.handle,
+                                        .result = text.ptr,
+                                        .result_len = text.len,
+                                        .result_is_json = true };
+    WORK_RC(w, exec_complete(&l.site, &c, 1, NULL, &w->arena, &l.ended, NULL, &w->err),
+            BELAY_INVALID);
+    TAP_STR(w->t, w->err.reason, "too_large");
+    TAP_EQ(w->t, w->err.expected, (int64_t)BELAY_PAYLOAD_MAX);
+    TAP_OK(w->t, w->err.actual > (int64_t)BELAY_PAYLOAD_MAX);
+    TAP_STR(w->t, state_of(&l, id), "active");
+    WORK_RC(w, complete(&l, &work), BELAY_OK);
     lab_close(&l);
 }
 
@@ -327,7 +388,20 @@ static void test_granted_by_policy(struct tap *t)
     work_everywhere(t, granted_by_policy);
 }
 
+static void test_epoch_rose(struct tap *t)
+{
+    work_everywhere(t, epoch_rose);
+}
+
+static void test_result_grows(struct tap *t)
+{
+    work_everywhere(t, result_grows);
+}
+
 static const struct tap_case cases[] = {
+    { "a lease of an earlier epoch is nobody's until it ends or is revoked",
+      test_epoch_rose },
+    { "a result is as long as it is kept, not as it is given", test_result_grows },
     { "renewing lengthens, never shortens, also past due", test_renewed },
     { "progress keeps what is not said, within one grant", test_progressed },
     { "a delayed attempt goes on later, and repeating it is no error", test_delayed },
