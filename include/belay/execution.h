@@ -526,7 +526,8 @@ BELAY_API BELAY_MUST_USE belay_rc belay_execution_set_priority(struct belay *b,
                                                                int priority,
                                                                struct belay_error *err);
 /* Ends a lease: the work can be claimed again at once.  expected_lease_id NULL: whatever
- * it is.  No live lease is no error: *out_revoked says. */
+ * it is; lease_lost, reason superseded, where another one is current.  No live lease is no
+ * error: *out_revoked says. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_revoke(
     struct belay *b, const char *execution_id, const char *expected_lease_id,
     const char *reason, bool *out_revoked, struct belay_error *err);

@@ -1,4 +1,6 @@
 /* What operators do: cancel, replay, revoke, change priority. */
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "work/execution_rows.h"
 
@@ -271,6 +273,18 @@ static belay_rc take_away(struct txn *t, struct exec *e, const struct control *c
     return exec_write(t, e, now_ms);
 }
 
+/* The lease that was meant is gone, as its holder would be told. */
+static belay_rc refuse_stale(struct txn *t, const struct exec *e)
+{
+    char what[96];
+
+    (void)snprintf(what, sizeof(what), "execution %.*s", (int)(e->id.len % 80),
+                   (const char *)e->id.ptr);
+    belay_rc rc = lease_lost(t, "superseded", what);
+    err_entity(txn_error(t), e->id);
+    return rc;
+}
+
 static belay_rc revoke_body(struct txn *t, void *arg)
 {
     struct control *c = arg;
@@ -292,7 +306,7 @@ static belay_rc revoke_body(struct txn *t, void *arg)
         return rc;
     if (c->lease_id.ptr &&
         !bytes_eq(c->lease_id, exec_bytes(&e, EXEC_LEASE + LEASE_ID)))
-        return refuse(t, &e, "stale_lease", "another lease is current");
+        return refuse_stale(t, &e);
     if (!rows[1])
         return exec_missing(t, bytes_str("execution_spec"), e.id);
     rc = exec_policy_read(t, rows[1], &policy);

@@ -245,7 +245,7 @@ static void revoking_one_lease(struct world *w)
     WHY(w,
         belay_execution_revoke(w->b, c.id, "00000000000000000000000000000000", "r",
                                &revoked, &w->err),
-        BELAY_WRONG_STATE, "stale_lease");
+        BELAY_LEASE_LOST, "superseded");
     STR(w, all_work(w), before);
     RC(w, belay_execution_revoke(w->b, c.id, info.lease_id, "r", &revoked, &w->err),
        BELAY_OK);

@@ -21,7 +21,13 @@ const char *xany(struct actor *a, unsigned draw)
 
 /* --- operators --- */
 
-/* wrong_state must be true, and so must not_found. */
+/* A lease that is named and not the current one is lost. */
+static bool is_refused(const struct xcall *c, belay_rc rc)
+{
+    return rc == (c->kind == X_REVOKE ? BELAY_LEASE_LOST : BELAY_WRONG_STATE);
+}
+
+/* A refusal must be true, and so must not_found. */
 static void check_control(struct xcall *c, belay_rc rc, const struct belay_error *err)
 {
     struct execs *w = c->actor->sim->execs;
@@ -32,7 +38,7 @@ static void check_control(struct xcall *c, belay_rc rc, const struct belay_error
     if (rc == BELAY_NOT_FOUND) {
         if (r)
             violation(w->s, "answer", "an execution is said to be gone and is not");
-    } else if (rc == BELAY_WRONG_STATE) {
+    } else if (is_refused(c, rc)) {
         if (!calm || !r)
             return;
         bool other_lease = c->lease && xis_leased(r) &&

@@ -180,8 +180,9 @@ static void revoked(struct work *w)
     TAP_OK(w->t, !done);
     struct belay_work work = take(&l, "w1");
     WORK_RC(w, exec_revoke(&l.site, id, "other", NULL, &done, &w->err),
-            BELAY_WRONG_STATE);
-    TAP_STR(w->t, w->err.reason, "stale_lease");
+            BELAY_LEASE_LOST);
+    TAP_STR(w->t, w->err.reason, "superseded");
+    TAP_STR(w->t, w->err.entity, id);
     struct bytes lease = bytes_of(NULL, 0);
     struct lab_look k = look(&l, id);
     TAP_OK(w->t,
