@@ -141,12 +141,11 @@ static void begin_anew(struct exec *e, const struct exec_policy *p, int64_t now_
 {
     static const unsigned cleared[] = { EXEC_STARTED_AT_MS,  EXEC_FINISHED_AT_MS,
                                         EXEC_DELAY_UNTIL_MS, EXEC_TIMEOUT_AT_MS,
-                                        EXEC_LOST_AT_MS,     EXEC_DETAIL };
+                                        EXEC_LOST_AT_MS,     EXEC_DETAIL,
+                                        EXEC_RETRIES,        EXEC_RECLAIMS };
 
     for (size_t i = 0; i < COUNT_OF(cleared); i++)
         e->v[cleared[i]] = value_null();
-    e->v[EXEC_RETRIES] = value_i64(0);
-    e->v[EXEC_RECLAIMS] = value_i64(0);
     e->v[EXEC_REPLAYS] = value_i64(exec_i64(e, EXEC_REPLAYS, 0) + 1);
     e->v[EXEC_DEADLINE_AT_MS] = p->deadline_ms > 0
                                     ? value_i64(time_add_ms(now_ms, p->deadline_ms))
@@ -225,7 +224,7 @@ static belay_rc priority_body(struct txn *t, void *arg)
         return rc;
     if (vector_is_terminal(&e.vector))
         return refuse(t, &e, "terminal", "it has ended");
-    e.v[EXEC_PRIORITY] = value_i64(c->priority);
+    e.v[EXEC_PRIORITY] = c->priority > 0 ? value_i64(c->priority) : value_null();
     return exec_write(t, &e, now_ms);
 }
 

@@ -107,6 +107,7 @@ static belay_rc do_lost(struct txn *t, struct due *d)
     belay_rc rc = exec_step(t, d->e, STEP_LEASE_EXPIRE);
 
     d->e->v[EXEC_LOST_AT_MS] = value_i64(d->now_ms);
+    d->e->v[EXEC_TIMEOUT_AT_MS] = value_null();
     d->count->expired_leases++;
     if (rc == BELAY_OK)
         rc = tell_expired(d);

@@ -371,6 +371,7 @@ belay_rc exec_abort(const struct exec_site *site, const struct belay_handle *h,
         return rc;
     take_handle(&x, 0, h);
     x.item[0].how.step = STEP_CANCEL;
+    x.item[0].how.reason = why;
     x.item[0].how.cancel_reason = why;
     x.item[0].how.cancel_source = bytes_str("lease_holder");
     return run(&x, &arena, &out, err);

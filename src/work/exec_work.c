@@ -178,8 +178,10 @@ belay_rc exec_grant_lease(struct txn *t, struct exec *e, const struct exec_grant
         *out_event = (int)BELAY_EVENT_RECLAIMED;
         type = BELAY_ATTEMPT_RECLAIM;
         add(e, EXEC_RECLAIMS, 1);
-        rc = exec_archive(t, e, BELAY_END_INTERRUPTED_RECLAIMED, g->now_ms, "reclaimed",
-                          0, bytes_of(NULL, 0));
+        /* It ended when it was lost, not when somebody had time for it. */
+        rc = exec_archive(t, e, BELAY_END_INTERRUPTED_RECLAIMED,
+                          exec_i64(e, EXEC_LOST_AT_MS, g->now_ms), "reclaimed", 0,
+                          bytes_of(NULL, 0));
     }
     if (rc == BELAY_OK)
         rc = exec_step(t, e, step);

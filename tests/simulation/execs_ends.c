@@ -147,6 +147,7 @@ void xdo_pause(struct actor *a, const struct xhandle *h, enum xcall_kind kind)
     } else if (kind == X_RELEASE) {
         rc = exec_release(&site, &h->h, &err);
     } else {
+        c->reason = xstr("enough");
         rc = exec_abort(&site, &h->h, "enough", &err);
     }
     if (xcall_end(c, rc) && !xrefused(c, h, rc, &err))

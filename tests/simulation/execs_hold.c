@@ -80,7 +80,7 @@ void xhold_fail(struct xtry *t)
 void xhold_abort(struct xtry *t)
 {
     holder(t);
-    xend(t, BELAY_TERMINAL_CANCELLED, 0, NULL);
+    xend(t, BELAY_TERMINAL_CANCELLED, t->c->reason, NULL);
 }
 
 void xhold_delay(struct xtry *t)

@@ -215,7 +215,7 @@ void xdo_take(struct xtry *t)
     if (lost) {
         xobject(t, v[EXEC_RECLAIMS] >= t->seen->spec.max_reclaims,
                 "W5: taken over more often than its policy allows");
-        xarchive(t, "interrupted_reclaimed", t->now_ms);
+        xarchive(t, "interrupted_reclaimed", v[EXEC_LOST_AT_MS]);
         v[EXEC_RECLAIMS]++;
     }
     if (!resumed) {

@@ -80,6 +80,7 @@ static void lose(struct xtry *t, int64_t ownership)
     xvector(t, BELAY_PHASE_ACTIVE, ownership, XKEPT, BELAY_WAITING_FOR_WORKER,
             BELAY_TERMINAL_NONE, BELAY_ATTEMPT_INTERRUPTED);
     t->row.v[EXEC_LOST_AT_MS] = t->now_ms;
+    t->row.v[EXEC_TIMEOUT_AT_MS] = XNULL;
     xwrite(t);
 }
 
@@ -166,7 +167,6 @@ static void do_revoke(struct xtry *t)
     revoked(t);
     xobject(t, is_capped(t), "W5: lost once more than its policy allows");
     lose(t, BELAY_LEASE_REVOKED);
-    t->row.v[EXEC_TIMEOUT_AT_MS] = XNULL;
     t->row.v[EXEC_DETAIL] = t->c->reason ? (int64_t)t->c->reason : XNULL;
 }
 

@@ -40,6 +40,25 @@ static void cancelled(struct work *w)
     lab_close(&l);
 }
 
+/* What a holder says is told as what an operator says. */
+static void aborted(struct work *w)
+{
+    struct lab l;
+
+    if (!lab_open(&l, w))
+        return;
+    const char *id = submit(&l, (struct belay_submission){ .priority = 0 });
+    struct belay_work work = take(&l, "w1");
+    WORK_RC(w, exec_abort(&l.site, &work.handle, "no use", &w->err), BELAY_OK);
+    TAP_STR(w->t, state_of(&l, id), "cancelled");
+    TAP_EQ(w->t, told(&l, "\"reason\":\"no use\""), 1);
+    struct lab_look k = look(&l, id);
+    TAP_OK(w->t, bytes_eq(exec_bytes(&k.e, EXEC_DETAIL), bytes_str("no use")));
+    WORK_RC(w, exec_abort(&l.site, &work.handle, "no use", &w->err), BELAY_OK);
+    TAP_EQ(w->t, told(&l, "\"reason\":\"no use\""), 1);
+    lab_close(&l);
+}
+
 /* --- replaying --- */
 
 struct end_look {
@@ -89,8 +108,8 @@ static void replayed(struct work *w)
     WORK_RC(w, exec_replay(&l.site, id, "once more", &w->err), BELAY_OK);
     TAP_STR(w->t, state_of(&l, id), "waiting");
     TAP_OK(w->t, !has_end(&l, id));
-    TAP_EQ(w->t, column(&l, id, EXEC_RETRIES), 0);
-    TAP_EQ(w->t, column(&l, id, EXEC_RECLAIMS), 0);
+    TAP_EQ(w->t, column(&l, id, EXEC_RETRIES), TIME_NONE); /* 0 is not stored */
+    TAP_EQ(w->t, column(&l, id, EXEC_RECLAIMS), TIME_NONE);
     TAP_EQ(w->t, column(&l, id, EXEC_REPLAYS), 1);
     TAP_EQ(w->t, column(&l, id, EXEC_FINISHED_AT_MS), TIME_NONE);
     TAP_EQ(w->t, column(&l, id, EXEC_STARTED_AT_MS), TIME_NONE);
@@ -158,6 +177,9 @@ static void prioritised(struct work *w)
     TAP_STR(w->t, w->err.reason, "priority");
     TAP_STR(w->t, take(&l, "w1").execution_id, second);
     WORK_RC(w, exec_set_priority(&l.site, second, 5, &w->err), BELAY_OK); /* held */
+    TAP_EQ(w->t, column(&l, second, EXEC_PRIORITY), 5);
+    WORK_RC(w, exec_set_priority(&l.site, second, 0, &w->err), BELAY_OK);
+    TAP_EQ(w->t, column(&l, second, EXEC_PRIORITY), TIME_NONE); /* 0 is not stored */
     struct belay_work work = take(&l, "w1");
     TAP_STR(w->t, work.execution_id, first);
     WORK_RC(w, complete(&l, &work), BELAY_OK);
@@ -278,6 +300,11 @@ static void test_cancelled(struct tap *t)
     work_everywhere(t, cancelled);
 }
 
+static void test_aborted(struct tap *t)
+{
+    work_everywhere(t, aborted);
+}
+
 static void test_replayed(struct tap *t)
 {
     work_everywhere(t, replayed);
@@ -310,6 +337,7 @@ static void test_tags(struct tap *t)
 
 static const struct tap_case cases[] = {
     { "whatever has not ended can be cancelled, again and again", test_cancelled },
+    { "a holder that aborts is heard, why, too", test_aborted },
     { "a replay begins anew: counters, deadline, failure", test_replayed },
     { "a replay of what ended between attempts adds up", test_replayed_between },
     { "there are ten replays", test_replays_end },

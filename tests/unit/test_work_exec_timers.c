@@ -37,22 +37,30 @@ static void lost(struct work *w)
 
     if (!lab_open(&l, w))
         return;
-    const char *id = submit(&l, (struct belay_submission){ .priority = 0 });
+    const char *id =
+        submit(&l, (struct belay_submission){ .attempt_timeout_ms = DAY_MS });
+    struct belay_attempts attempts = { .n = 0 };
     struct belay_work first = take(&l, "w1");
     pass(&l, LAB_LEASE_MS);
     TAP_EQ(w->t, tick(&l).expired_leases, 0); /* the grace */
     pass(&l, LAB_GRACE_MS);
     TAP_EQ(w->t, tick(&l).expired_leases, 1);
     TAP_EQ(w->t, look(&l, id).e.vector.ownership, BELAY_LEASE_EXPIRED_RECLAIMABLE);
-    TAP_EQ(w->t, column(&l, id, EXEC_LOST_AT_MS), now(&l));
+    int64_t lost_at = now(&l);
+    TAP_EQ(w->t, column(&l, id, EXEC_LOST_AT_MS), lost_at);
+    TAP_EQ(w->t, column(&l, id, EXEC_TIMEOUT_AT_MS), TIME_NONE); /* nothing runs */
     TAP_EQ(w->t, told(&l, "\"type\":\"expired\""), 1);
     WORK_RC(w, exec_renew(&l.site, &first.handle, 0, NULL, &w->err), BELAY_LEASE_LOST);
     TAP_STR(w->t, w->err.reason, "expired");
+    pass(&l, 5000); /* an attempt ends when it is lost, whenever it is taken over */
     struct belay_work second = take(&l, "w2");
     TAP_EQ(w->t, second.attempt, 1);
     TAP_EQ(w->t, second.attempt_type, BELAY_ATTEMPT_RECLAIM);
     TAP_OK(w->t, second.fence > first.fence);
     TAP_EQ(w->t, column(&l, id, EXEC_RECLAIMS), 1);
+    WORK_RC(w, exec_attempts(&l.site, id, &w->arena, &attempts, &w->err), BELAY_OK);
+    if (TAP_EQ(w->t, attempts.n, 2))
+        TAP_EQ(w->t, attempts.items[0].ended_at_ms, lost_at);
     lab_close(&l);
 }
 
