@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -127,34 +129,66 @@ static void append_member(struct buf *line, const struct log_field *f)
     append_value(line, LOG_JSON, f);
 }
 
-void log_event(const struct log_sink *sink, enum log_level level, const char *event,
-               const struct log_field *fields, size_t n_fields)
+/* Everything but its end. */
+static void append_event(const struct log_sink *sink, struct buf *line,
+                         enum log_level level, const char *event,
+                         const struct log_field *fields, size_t n_fields)
 {
-    struct buf line CLEANUP(buf_release) = { 0 };
     bool json = sink->format == LOG_JSON;
     void (*append)(struct buf *, const struct log_field *) =
         json ? append_member : append_key_value;
 
-    if (level < sink->least)
-        return;
     if (json)
-        buf_append_str(&line, "{\"time\":\"");
-    append_time(&line, sink->clock.wall_ms(sink->clock.arg));
+        buf_append_str(line, "{\"time\":\"");
+    append_time(line, sink->clock.wall_ms(sink->clock.arg));
     if (json)
-        buf_append_char(&line, '"');
+        buf_append_char(line, '"');
 
     struct log_field head[] = {
         log_text("level", bytes_str(level_name(level))),
         log_text("event", bytes_str(event)),
     };
     for (size_t i = 0; i < COUNT_OF(head); i++)
-        append(&line, &head[i]);
+        append(line, &head[i]);
     for (size_t i = 0; i < n_fields; i++)
-        append(&line, &fields[i]);
-    buf_append_str(&line, json ? "}\n" : "\n");
+        append(line, &fields[i]);
+}
 
-    if (!line.failed) {
-        ssize_t written = write(sink->fd, line.ptr, line.len);
-        (void)written; /* nobody could be told */
-    }
+static void append_end(const struct log_sink *sink, struct buf *line)
+{
+    struct log_field dropped = log_number("dropped", sink->n_dropped);
+    bool json = sink->format == LOG_JSON;
+
+    if (sink->n_dropped > 0 && json)
+        append_member(line, &dropped);
+    else if (sink->n_dropped > 0)
+        append_key_value(line, &dropped);
+    buf_append_str(line, json ? "}\n" : "\n");
+}
+
+/* False: it would have to wait.  What cannot be written at all is told to nobody. */
+static bool write_line(int fd, const struct buf *line)
+{
+    struct pollfd to = { .fd = fd, .events = POLLOUT };
+
+    if (poll(&to, 1, 0) == 0)
+        return false;
+    return write(fd, line->ptr, line->len) >= 0 || errno != EAGAIN;
+}
+
+void log_event(struct log_sink *sink, enum log_level level, const char *event,
+               const struct log_field *fields, size_t n_fields)
+{
+    struct buf line CLEANUP(buf_release) = { 0 };
+
+    if (level < sink->least)
+        return;
+    append_event(sink, &line, level, event, fields, n_fields);
+    (void)pthread_mutex_lock(&sink->mutex);
+    append_end(sink, &line);
+    if (!line.failed && write_line(sink->fd, &line))
+        sink->n_dropped = 0;
+    else
+        sink->n_dropped++;
+    (void)pthread_mutex_unlock(&sink->mutex);
 }

@@ -9,6 +9,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <pthread.h>
 #include <stdint.h>
 
 #include <belay/hooks.h>
@@ -21,8 +22,10 @@ enum log_format { LOG_KEY_VALUE, LOG_JSON };
 struct log_sink {
     int fd;
     enum log_format format;
-    enum log_level least; /* events below are dropped */
+    enum log_level least; /* events below are not told */
     struct belay_clock clock;
+    pthread_mutex_t mutex; /* PTHREAD_MUTEX_INITIALIZER; guards what follows */
+    int64_t n_dropped;     /* lines since the last that could be written; 0 */
 };
 
 enum log_kind { LOG_TEXT, LOG_NUMBER, LOG_BOOL, LOG_SECRET };
@@ -48,8 +51,12 @@ static inline struct log_field log_number(const char *key, int64_t number)
  * processes do not mix.  A key-value text is quoted when it is empty or holds a space,
  * a quote or an equals sign; control characters and non-UTF-8 are escaped, so that no
  * value can forge a line.  Failures to write are ignored: logging must not stop work.
- */
-void log_event(const struct log_sink *sink, enum log_level level, const char *event,
+ *
+ * Nor does it wait: while the descriptor takes nothing, a pipe that nobody reads for one,
+ * lines are dropped, and the next that can be written says how many (dropped=N).  Of two
+ * processes that share a pipe one may still wait for the last free page of it, unless the
+ * descriptor itself does not block; and so may who writes more than PIPE_BUF at once. */
+void log_event(struct log_sink *sink, enum log_level level, const char *event,
                const struct log_field *fields, size_t n_fields);
 
 #endif /* BASE_LOG_H */

@@ -182,6 +182,7 @@ static void run_one(struct run *r)
     r->work = r->job->work;
     r->input = bytes_of(r->work->payload, r->work->payload_len);
     r->has_ended = false;
+    r->is_loss_told = false;
     r->not_run = 0;
     r->is_unstored = false;
     r->by_verb = TALLY_COUNT;

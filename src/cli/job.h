@@ -28,6 +28,7 @@ struct run {
     struct bytes input; /* what is left of the payload */
     bool has_ended;     /* the process */
     int64_t ended_us;
+    bool is_loss_told;
     int not_run;      /* errno: why its command could not be run; 0 */
     bool is_unstored; /* some of its output could not be stored: err says why */
     struct belay_error err;
@@ -51,6 +52,8 @@ MUST_USE bool job_pause(struct run *r, int64_t *backoff_us);
 /* The store says that somebody else has it, or nobody. */
 bool job_is_lost_by(belay_rc rc);
 void job_lose(struct run *r, const struct belay_error *err);
+/* Logs once that the attempt was lost, and why, if it was. */
+void job_tell_loss(struct run *r);
 
 /* Stores what was printed so far, however long that takes; what cannot be stored is
  * dropped and noted. */

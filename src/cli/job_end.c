@@ -259,6 +259,7 @@ void job_conclude(struct run *r, const struct ending *e)
         was_admitted = next != NULL;
         how = write_end(r, &end, &next);
     }
+    job_tell_loss(r);
     log_end(r, &end, how);
     worker_lock(r->worker);
     if (was_admitted && !next)

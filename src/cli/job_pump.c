@@ -62,6 +62,42 @@ void job_lose(struct run *r, const struct belay_error *err)
     worker_unlock(r->worker);
 }
 
+/* What the store says of an execution that was ended under its holder, since "released" or
+ * "terminal" says little; the reason itself where that is not known. */
+static const char *explain(struct run *r, const char *reason)
+{
+    struct belay_execution e;
+
+    if ((strcmp(reason, "released") != 0 && strcmp(reason, "terminal") != 0) ||
+        belay_execution_describe(r->worker->belay, r->work->execution_id, &r->arena, &e,
+                                 NULL) != BELAY_OK)
+        return reason;
+    if (e.failure_class == BELAY_FAILURE_TIMEOUT)
+        return "timeout";
+    if (e.state == BELAY_STATE_CANCELLED)
+        return "cancelled";
+    return e.state == BELAY_STATE_EXPIRED ? "expired" : reason;
+}
+
+void job_tell_loss(struct run *r)
+{
+    char reason[sizeof(r->job->lost_by)];
+
+    worker_lock(r->worker);
+    bool is_lost = r->job->hold == HOLD_LOST;
+    memcpy(reason, r->job->lost_by, sizeof(reason));
+    worker_unlock(r->worker);
+    if (!is_lost || r->is_loss_told)
+        return;
+    r->is_loss_told = true;
+    const struct log_field fields[] = {
+        log_text("execution", bytes_str(r->work->execution_id)),
+        log_number("attempt", r->work->attempt),
+        log_text("reason", bytes_str(explain(r, reason))),
+    };
+    log_event(&r->worker->log, LOG_WARN, "job_lost", fields, COUNT_OF(fields));
+}
+
 /* --- output --- */
 
 void job_store_output(struct run *r)
@@ -202,8 +238,11 @@ static void see_end(struct run *r)
 /* What one poll found. */
 static void serve(struct run *r, const struct pollfd fds[FDS])
 {
-    bool keeps = !r->is_unstored && job_look(r).hold == HOLD_HELD;
+    enum hold hold = job_look(r).hold;
+    bool keeps = !r->is_unstored && hold == HOLD_HELD;
 
+    if (hold == HOLD_LOST)
+        job_tell_loss(r);
     if (fds[FD_WAKE].revents)
         worker_heard(r->job->wake);
     if (fds[FD_FAILURE].revents)

@@ -1,10 +1,12 @@
 #include "cli/work.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/op_args.h"
@@ -65,6 +67,18 @@ static belay_rc read_plan(const struct op_call *call, struct belay_arena *a,
 
 /* --- beginning and end --- */
 
+/* Standard error, or, of a pipe, another way into it that does not block: the one we were
+ * given is shared with whoever else has it. */
+static int open_log(void)
+{
+    struct stat info;
+    int fd = -1;
+
+    if (fstat(STDERR_FILENO, &info) == 0 && S_ISFIFO(info.st_mode))
+        fd = open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 ? fd : STDERR_FILENO;
+}
+
 /* What is in the worker besides the plan; worker_release takes what is there. */
 static belay_rc prepare(struct worker *w, struct belay_error *err)
 {
@@ -102,6 +116,8 @@ static void release(struct worker *w)
     free(w->jobs);
     if (w->wake >= 0)
         (void)close(w->wake);
+    if (w->log.fd != STDERR_FILENO)
+        (void)close(w->log.fd);
     socket_directory_free(w->directory);
     belay_cancel_free(w->stop);
     belay_close(w->belay);
@@ -233,10 +249,11 @@ static belay_rc run(const struct op_call *call, const struct work_plan *plan,
         .wake = -1,
     };
 
-    w.log = (struct log_sink){ .fd = STDERR_FILENO,
+    w.log = (struct log_sink){ .fd = open_log(),
                                .format = LOG_KEY_VALUE,
                                .least = call->is_quiet ? LOG_ERROR : LOG_INFO,
-                               .clock = w.clock };
+                               .clock = w.clock,
+                               .mutex = PTHREAD_MUTEX_INITIALIZER };
     belay_rc rc = belay_open(call->store, &options, &w.belay, err);
     if (rc == BELAY_OK)
         rc = prepare(&w, err);

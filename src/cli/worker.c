@@ -1,6 +1,7 @@
 #include "cli/worker.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -147,12 +148,7 @@ void worker_lose(struct job *j, const char *why)
     if (j->hold != HOLD_HELD && j->hold != HOLD_ENDING)
         return;
     j->hold = HOLD_LOST;
-    const struct log_field fields[] = {
-        log_text("execution", bytes_str(j->work->execution_id)),
-        log_number("attempt", j->work->attempt),
-        log_text("reason", bytes_str(why)),
-    };
-    log_event(&j->worker->log, LOG_WARN, "job_lost", fields, COUNT_OF(fields));
+    (void)snprintf(j->lost_by, sizeof(j->lost_by), "%s", why);
     worker_terminate(j);
     worker_post(j->wake);
 }

@@ -5,7 +5,7 @@
  *       reaped by the job's thread after that was set to 0, under the mutex
  *   W2  once a job is HOLD_LOST or HOLD_OVER, nothing is written for its attempt
  *   W3  a lease is renewed while it is HOLD_HELD or HOLD_ENDING
- *   W4  nobody calls the store with the mutex held
+ *   W4  nobody calls the store or logs with the mutex held
  */
 #ifndef CLI_WORKER_H
 #define CLI_WORKER_H
@@ -64,6 +64,7 @@ struct job {
     struct haul *haul;
     const struct belay_work *work; /* NULL: the slot is free */
     enum hold hold;
+    char lost_by[32];   /* why, of HOLD_LOST */
     bool is_stopped;    /* told to end: its work is given back */
     pid_t group;        /* of processes; 0: none */
     int64_t due_us;     /* when the lease is past due, by our own clock */
@@ -119,7 +120,8 @@ struct belay_claim_policy worker_policy(const struct worker *w, size_t max);
 void worker_assign(struct job *j, struct haul *h, const struct belay_work *work);
 /* The slot is free again, or has the next one (may be NULL); the old haul is let go. */
 void worker_next(struct job *j, enum tally how, struct haul *h);
-/* The attempt is not held any more: its processes are ended and nothing is written. */
+/* The attempt is not held any more: its processes are ended and nothing is written.  Its
+ * thread logs why. */
 void worker_lose(struct job *j, const char *why);
 /* TERM to the group, and KILL when the grace has passed. */
 void worker_terminate(struct job *j);

@@ -9,12 +9,14 @@ BELAY_TEST_POSTGRES or BELAY_TEST_VALKEY names.
 
 import base64
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import random
 import re
+import select
 import shlex
 import signal
 import socket
@@ -129,6 +131,7 @@ class Worker:
 
     def __init__(self, at, *words, lane="l", env=None):
         # short: names of sockets have little room
+        self.log = ""
         self.runtime = tempfile.TemporaryDirectory(prefix="bw")
         self.process = subprocess.Popen(
             [tap.BELAY, *at, "--json", "work", "--lane", lane, *words],
@@ -152,6 +155,14 @@ class Worker:
     def signal(self, number):
         with contextlib.suppress(ProcessLookupError):
             self.process.send_signal(number)
+
+    def logs(self, pattern):
+        """Waits for a line of its log."""
+        fd, end = self.process.stderr.fileno(), time.monotonic() + PATIENCE
+        while not re.search(pattern, self.log):
+            left = end - time.monotonic()
+            assert left > 0 and select.select([fd], [], [], left)[0], (pattern, self.log)
+            self.log += os.read(fd, 65536).decode()
 
     def left(self):
         """What lies in its runtime directory."""
@@ -602,6 +613,47 @@ def _():
     same(show(at, execution)["state"], "cancelled")
 
 
+@case("a log that nobody reads holds up no kill, no renewal and no signal")
+def _():
+    at = store()
+    beats = [scratch("beat") for _ in range(2)]
+    held = [run_until_told(at, beat) for beat in beats]
+    with Worker(at, "--concurrency", "3", "--lease", "2s", "--grace", "1s") as worker:
+        pids = [pid_in(beat) for beat in beats]
+        fcntl.fcntl(worker.process.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        jobs = [shell(at, "true") for _ in range(40)]
+        until(lambda: all(show(at, e)["state"] == "completed" for e in jobs))
+        ask(at, "cancel", held[0])
+        until(lambda: not is_alive(pids[0]), "TERM")
+        end = time.monotonic() + 4  # twice the lease
+        until(lambda: time.monotonic() >= end)
+        found = show(at, held[1])
+        same((found["state"], found["reclaims"], is_alive(pids[1])), ("active", 0, True))
+        for _ in range(2):
+            worker.signal(signal.SIGTERM)
+            time.sleep(0.2)
+        until(lambda: not is_alive(pids[1]), "TERM")
+        until(lambda: show(at, held[1])["state"] == "waiting")
+        out, log = worker.process.communicate(timeout=PATIENCE)
+    same((worker.process.returncode, json.loads(out)), (0, counts(42, 40, lost=1, released=1)))
+    assert log.endswith(b"\n") and b"event=job_started" in log.splitlines()[0], log
+
+
+@case("the log says how many of its lines nobody could read")
+def _():
+    at = store()
+    with Worker(at) as worker:
+        fcntl.fcntl(worker.process.stderr, fcntl.F_SETPIPE_SZ, 4096)
+        jobs = [shell(at, "true") for _ in range(40)]
+        until(lambda: all(show(at, e)["state"] == "completed" for e in jobs))
+        told = os.read(worker.process.stderr.fileno(), 65536).splitlines()
+        worker.signal(signal.SIGTERM)
+        _, log = worker.process.communicate(timeout=PATIENCE)
+    line, = log.splitlines()
+    assert b"event=stopping" in line, line
+    same(len(told) + int(re.search(rb" dropped=(\d+)$", line)[1]), 80)
+
+
 @case("a lease that was revoked ends the job, and another worker takes the work")
 def _():
     at = store()
@@ -625,6 +677,7 @@ def _():
         pid = pid_in(pids)
         until(lambda: not is_alive(pid), "TERM")
         until(lambda: show(at, execution)["state"] == "failed")
+        worker.logs(r"event=job_lost .* reason=timeout\n")
         worker.signal(signal.SIGTERM)
         same(worker.result(), counts(1, lost=1))
     same(show(at, execution)["failure"]["class"], "timeout")

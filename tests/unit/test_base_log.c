@@ -37,6 +37,7 @@ static bool capture_open(struct tap *t, struct capture *c, enum log_format forma
         .format = format,
         .least = LOG_INFO,
         .clock = { .wall_ms = wall_ms, .arg = &c->now },
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
     };
     return true;
 }
@@ -307,7 +308,9 @@ static void test_single_write(struct tap *t)
 static void test_broken_sink(struct tap *t)
 {
     int64_t now = COMMON;
-    struct log_sink sink = { .fd = -1, .clock = { .wall_ms = wall_ms, .arg = &now } };
+    struct log_sink sink = { .fd = -1,
+                             .clock = { .wall_ms = wall_ms, .arg = &now },
+                             .mutex = PTHREAD_MUTEX_INITIALIZER };
 
     log_event(&sink, LOG_ERROR, "e", NULL, 0);
     sink.fd = open("/dev/full", O_WRONLY);
@@ -317,12 +320,52 @@ static void test_broken_sink(struct tap *t)
     }
 }
 
+/* Fills a pipe that nobody reads, up to the last page. */
+static unsigned fill(struct capture *c)
+{
+    char page[4096];
+    unsigned n = 0;
+
+    memset(page, 'x', sizeof(page));
+    fcntl(c->ends[1], F_SETFL, O_NONBLOCK);
+    while (write(c->ends[1], page, sizeof(page)) > 0)
+        n++;
+    fcntl(c->ends[1], F_SETFL, 0);
+    return n;
+}
+
+static void test_stalled_sink(struct tap *t)
+{
+    static const char *const want[] = {
+        [LOG_KEY_VALUE] = "2026-01-02T03:04:05.678Z level=info event=e dropped=3\n",
+        [LOG_JSON] = "{\"time\":\"2026-01-02T03:04:05.678Z\",\"level\":\"info\","
+                     "\"event\":\"e\",\"dropped\":3}\n",
+    };
+
+    for (size_t i = 0; i < COUNT_OF(want); i++) {
+        struct capture c;
+        if (!capture_open(t, &c, (enum log_format)i))
+            return;
+        TAP_OK(t, fill(&c) > 0);
+        for (unsigned k = 0; k < 3; k++) /* returns */
+            log_event(&c.sink, LOG_INFO, "e", NULL, 0);
+        log_event(&c.sink, LOG_DEBUG, "not told anyway", NULL, 0);
+        while (capture_take(&c)[0] == 'x')
+            continue;
+        log_event(&c.sink, LOG_INFO, "e", NULL, 0);
+        TAP_STR(t, capture_take(&c), want[i]);
+        log_event(&c.sink, LOG_INFO, "e", NULL, 0);
+        TAP_OK(t, !strstr(capture_take(&c), "dropped"));
+        capture_close(&c);
+    }
+}
+
 #define THREADS 4
 #define LINES 500
 
 static void *chatter(void *arg)
 {
-    const struct log_sink *sink = arg;
+    struct log_sink *sink = arg;
     struct log_field field = log_text(
         "key", bytes_str("a text long enough to be torn if it were not whole"));
 
@@ -338,7 +381,8 @@ static void test_threads(struct tap *t)
         "key=\"a text long enough to be torn if it were not whole\"\n";
     int64_t now = COMMON;
     struct log_sink sink = { .fd = memfd_create("log", 0),
-                             .clock = { .wall_ms = wall_ms, .arg = &now } };
+                             .clock = { .wall_ms = wall_ms, .arg = &now },
+                             .mutex = PTHREAD_MUTEX_INITIALIZER };
     pthread_t threads[THREADS];
     unsigned whole = 0;
 
@@ -370,6 +414,7 @@ int main(int argc, char **argv)
         { "secrets are not printed", test_secrets },
         { "a line is a single write", test_single_write },
         { "a sink that cannot be written stops nothing", test_broken_sink },
+        { "lines nobody reads are dropped and counted", test_stalled_sink },
         { "lines of several threads do not mix", test_threads },
     };
     return tap_main(cases, COUNT_OF(cases), NULL, argc, argv);
