@@ -139,7 +139,7 @@ static struct ending leave(struct run *r)
 
     worker_lock(r->worker);
     if (j->hold == HOLD_LOST || j->is_stopped)
-        (void)kill(-j->group, SIGKILL);
+        worker_signal(j, SIGKILL);
     bool is_stopped = j->is_stopped;
     j->group = 0;
     worker_unlock(r->worker);

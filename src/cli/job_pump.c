@@ -204,11 +204,18 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static int timeout_of(const struct run *r)
+/* Somebody ends what the job has left, too, and wakes us when that is done. */
+static bool is_ended_for(const struct job_view *view)
+{
+    return view->hold == HOLD_LOST || view->is_stopped;
+}
+
+static int timeout_of(struct run *r)
 {
     int64_t at = least(output_deadline(&r->output), socket_deadline(&r->socket));
+    struct job_view view = job_look(r);
 
-    if (r->has_ended)
+    if (r->has_ended && !is_ended_for(&view))
         at = least(at, r->ended_us + JOB_LINGER_US);
     return at == DEADLINE_NONE ? -1 : milliseconds(at - worker_now(r->worker));
 }
@@ -223,7 +230,7 @@ static bool is_done(struct run *r)
         return false;
     if (r->child.out < 0 && r->child.err < 0)
         return true;
-    if (view.hold == HOLD_LOST || view.is_stopped)
+    if (is_ended_for(&view))
         return view.is_killed;
     return worker_now(r->worker) >= r->ended_us + JOB_LINGER_US;
 }

@@ -21,7 +21,7 @@ static void stop(struct worker *w)
     worker_close(w);
     for (size_t i = 0; i < w->plan.concurrency && w->n_stops > 1; i++) {
         struct job *j = &w->jobs[i];
-        if (!j->work)
+        if (!j->work || worker_has_ended(j)) /* what has ended by itself is done */
             continue;
         j->is_stopped = true;
         worker_terminate(j);
@@ -64,7 +64,7 @@ static void judge_grace(struct job *j, int64_t now)
 {
     if (j->group == 0 || j->is_killed || now < j->kill_us)
         return;
-    (void)kill(-j->group, SIGKILL);
+    worker_signal(j, SIGKILL);
     j->is_killed = true;
     worker_post(j->wake);
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -133,12 +134,31 @@ void worker_next(struct job *j, enum tally how, struct haul *h)
     worker_post(w->wake);
 }
 
+/* Twice would be once too often: some take a second TERM for haste. */
+void worker_signal(const struct job *j, int number)
+{
+    if (j->group == 0)
+        return;
+    (void)kill(-j->group, number);
+    if (getpgid(j->group) != j->group)
+        (void)kill(j->group, number);
+}
+
+bool worker_has_ended(const struct job *j)
+{
+    siginfo_t info = { 0 };
+
+    return j->group != 0 &&
+           waitid(P_PID, (id_t)j->group, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid == j->group;
+}
+
 void worker_terminate(struct job *j)
 {
     if (j->group == 0 || j->kill_us != DEADLINE_NONE)
         return;
-    (void)kill(-j->group, SIGTERM);
-    (void)kill(-j->group, SIGCONT); /* a stopped one takes it only when it goes on */
+    worker_signal(j, SIGTERM);
+    worker_signal(j, SIGCONT); /* a stopped one takes it only when it goes on */
     j->kill_us = worker_now(j->worker) + j->worker->plan.grace_ms * 1000;
     worker_post(j->worker->wake);
 }

@@ -125,6 +125,10 @@ void worker_next(struct job *j, enum tally how, struct haul *h);
 void worker_lose(struct job *j, const char *why);
 /* TERM to the group, and KILL when the grace has passed. */
 void worker_terminate(struct job *j);
+/* To the group, and to the job's own process where it has left that. */
+void worker_signal(const struct job *j, int number);
+/* Whether its own process has ended. */
+bool worker_has_ended(const struct job *j);
 /* Room for one job more, which is given back where none comes. */
 MUST_USE bool worker_admit(struct worker *w);
 void worker_unadmit(struct worker *w);

@@ -613,6 +613,57 @@ def _():
     same(show(at, execution)["state"], "cancelled")
 
 
+@case("a job that has left its process group is ended all the same, and only once")
+def _():
+    at = store()
+    pids, heard = scratch("pids"), scratch("heard")
+    script = scratch("leave.py")
+    pathlib.Path(script).write_text(f"""import os, signal, sys
+def hear(*_):
+    with open({heard!r}, "a") as file:
+        file.write("heard\\n")
+signal.signal(signal.SIGTERM, hear)
+if sys.argv[1] == "leaves":
+    os.setpgid(0, os.getpgid(os.getppid()))
+with open({pids!r}, "w") as file:
+    file.write(f"{{os.getpid()}}\\n")
+while True:
+    signal.pause()
+""", encoding="utf-8")
+    for how in ("leaves", "stays"):
+        pathlib.Path(pids).write_text("", encoding="utf-8")
+        pathlib.Path(heard).write_text("", encoding="utf-8")
+        execution = submit(at, argv=(sys.executable, script, how))
+        with Worker(at, "--grace", "700ms") as worker:
+            pid = pid_in(pids)
+            ask(at, "cancel", execution)
+            until(lambda: not is_alive(pid), "KILL")
+            same(read(heard), "heard\n")
+            worker.signal(signal.SIGTERM)
+            same(worker.result(), counts(1, lost=1))
+
+
+@case("what keeps the outputs of a cancelled job open costs no processor time")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"(trap '' TERM; exec sleep 600) & echo $! > {pids}; wait")
+    with Worker(at, "--grace", "8s") as worker:
+        child = pid_in(pids)
+        ask(at, "cancel", execution)
+        until(lambda: len(children(worker.pid)) == 1 and children(worker.pid)[0][0] == "Z",
+              "the job's own end")
+        spent = []
+        for _ in range(2):
+            time.sleep(2.5)  # so long may outputs stay open, and again
+            fields = read(f"/proc/{worker.pid}/stat").rpartition(")")[2].split()
+            spent.append((int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+        assert is_alive(child) and spent[1] - spent[0] < 0.5, spent
+        until(lambda: not is_alive(child), "KILL")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, lost=1))
+
+
 @case("a log that nobody reads holds up no kill, no renewal and no signal")
 def _():
     at = store()
@@ -869,6 +920,23 @@ def _():
     same(drain(at), counts(1, completed=1))
     same([(a["type"], a["end"]) for a in attempts(at, execution)], [("initial", "ended_success")])
     same(stream(at, execution, "stdout"), b"begun\nbegun\n")
+
+
+@case("a second TERM gives nothing back that has ended by itself")
+def _():
+    at = store()
+    pids = scratch("pids")
+    execution = shell(at, f"sleep 600 & echo $! > {pids}; echo done")
+    with Worker(at, "--grace", "300ms") as worker:
+        left = pid_in(pids)
+        until(lambda: len(children(worker.pid)) == 1 and children(worker.pid)[0][0] == "Z",
+              "its end")
+        for _ in range(3):
+            worker.signal(signal.SIGTERM)
+            time.sleep(0.1)
+        same(worker.result(), counts(1, completed=1))
+    same(show(at, execution)["state"], "completed")
+    os.kill(left, signal.SIGKILL)
 
 
 @case("a third TERM does not wait for the grace, and the work is given back all the same")
