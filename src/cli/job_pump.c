@@ -196,7 +196,7 @@ static void fill(const struct run *r, struct pollfd fds[FDS])
     fds[FD_OUT] = (struct pollfd){ .fd = r->child.out, .events = POLLIN };
     fds[FD_ERR] = (struct pollfd){ .fd = r->child.err, .events = POLLIN };
     fds[FD_FAILURE] = (struct pollfd){ .fd = r->child.failure, .events = POLLIN };
-    socket_poll(&r->socket, fds + FD_SOCKET);
+    socket_poll(&r->socket, worker_now(r->worker), fds + FD_SOCKET);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -212,12 +212,13 @@ static bool is_ended_for(const struct job_view *view)
 
 static int timeout_of(struct run *r)
 {
-    int64_t at = least(output_deadline(&r->output), socket_deadline(&r->socket));
+    int64_t now = worker_now(r->worker);
+    int64_t at = least(output_deadline(&r->output), socket_deadline(&r->socket, now));
     struct job_view view = job_look(r);
 
     if (r->has_ended && !is_ended_for(&view))
         at = least(at, r->ended_us + JOB_LINGER_US);
-    return at == DEADLINE_NONE ? -1 : milliseconds(at - worker_now(r->worker));
+    return at == DEADLINE_NONE ? -1 : milliseconds(at - now);
 }
 
 /* The process has ended, and what it started has let go of the pipes or had its time: with
@@ -261,7 +262,7 @@ static void serve(struct run *r, const struct pollfd fds[FDS])
     (void)read_both(r, keeps, fds[FD_OUT].revents != 0, fds[FD_ERR].revents != 0);
     if (fds[FD_END].revents)
         see_end(r);
-    socket_serve(&r->socket, fds + FD_SOCKET, worker_now(r->worker), job_answer, r);
+    socket_serve(&r->socket, fds + FD_SOCKET, &r->worker->clock, job_answer, r);
     if (output_is_due(&r->output, worker_now(r->worker)))
         job_store_output(r);
 }

@@ -123,9 +123,33 @@ static bool has_answer(const struct peer *p)
     return p->sent < p->out.len;
 }
 
-void socket_poll(const struct job_socket *s, struct pollfd fds[SOCKET_FDS])
+/* A free place, or that of who has been silent for the longest time. */
+static const struct peer *place_of(const struct job_socket *s)
 {
-    fds[0] = (struct pollfd){ .fd = s->listening, .events = POLLIN };
+    const struct peer *oldest = &s->peers[0];
+
+    for (size_t i = 0; i < SOCKET_PEERS; i++) {
+        const struct peer *p = &s->peers[i];
+        if (p->fd < 0)
+            return p;
+        if (p->since_us < oldest->since_us)
+            oldest = p;
+    }
+    return oldest;
+}
+
+static bool has_place(const struct job_socket *s, int64_t now_us)
+{
+    const struct peer *p = place_of(s);
+
+    return p->fd < 0 || now_us - p->since_us >= SOCKET_HUSH_US;
+}
+
+void socket_poll(const struct job_socket *s, int64_t now_us,
+                 struct pollfd fds[SOCKET_FDS])
+{
+    fds[0] = (struct pollfd){ .fd = has_place(s, now_us) ? s->listening : -1,
+                              .events = POLLIN };
     for (size_t i = 0; i < SOCKET_PEERS; i++) {
         const struct peer *p = &s->peers[i];
         fds[1 + i] =
@@ -139,9 +163,12 @@ static bool is_busy(const struct peer *p)
     return p->fd >= 0 && (p->in.len > 0 || has_answer(p));
 }
 
-int64_t socket_deadline(const struct job_socket *s)
+int64_t socket_deadline(const struct job_socket *s, int64_t now_us)
 {
     int64_t first = DEADLINE_NONE;
+
+    if (!has_place(s, now_us)) /* else who comes wakes us */
+        first = place_of(s)->since_us + SOCKET_HUSH_US;
 
     for (size_t i = 0; i < SOCKET_PEERS; i++) {
         const struct peer *p = &s->peers[i];
@@ -162,22 +189,6 @@ static bool is_same_user(int fd)
            who.uid == geteuid();
 }
 
-/* A free place, or that of who has been silent for the longest time. */
-static struct peer *place_for(struct job_socket *s)
-{
-    struct peer *oldest = &s->peers[0];
-
-    for (size_t i = 0; i < SOCKET_PEERS; i++) {
-        struct peer *p = &s->peers[i];
-        if (p->fd < 0)
-            return p;
-        if (p->since_us < oldest->since_us)
-            oldest = p;
-    }
-    hang_up(oldest);
-    return oldest;
-}
-
 /* False: nobody is waiting any more. */
 static bool take_peer(struct job_socket *s, int64_t now_us)
 {
@@ -189,13 +200,19 @@ static bool take_peer(struct job_socket *s, int64_t now_us)
         (void)close(fd);
         return true;
     }
-    struct peer *p = place_for(s);
+    struct peer *p = &s->peers[place_of(s) - s->peers];
+    hang_up(p);
     p->fd = fd;
     p->since_us = now_us;
     return true;
 }
 
-static void send_answer(struct peer *p, int64_t now_us)
+static int64_t now_of(const struct belay_clock *clock)
+{
+    return clock->mono_us(clock->arg);
+}
+
+static void send_answer(struct peer *p, const struct belay_clock *clock)
 {
     while (has_answer(p)) {
         ssize_t n = send(p->fd, p->out.ptr + p->sent, p->out.len - p->sent,
@@ -207,7 +224,7 @@ static void send_answer(struct peer *p, int64_t now_us)
             return;
         }
         p->sent += (size_t)n;
-        p->since_us = now_us;
+        p->since_us = now_of(clock); /* an answer may have taken long */
     }
     p->sent = 0;
     buf_reset(&p->out);
@@ -216,8 +233,8 @@ static void send_answer(struct peer *p, int64_t now_us)
 }
 
 /* Answers the lines that are there, one after the other, as long as they are read. */
-static void answer_lines(struct peer *p, int64_t now_us, socket_answer *answer,
-                         void *arg)
+static void answer_lines(struct peer *p, const struct belay_clock *clock,
+                         socket_answer *answer, void *arg)
 {
     const uint8_t *end;
 
@@ -231,12 +248,12 @@ static void answer_lines(struct peer *p, int64_t now_us, socket_answer *answer,
             hang_up(p);
             return;
         }
-        send_answer(p, now_us);
+        send_answer(p, clock);
     }
 }
 
 /* Reads what there is, up to a chunk more than a line may have. */
-static void hear(struct peer *p, int64_t now_us)
+static void hear(struct peer *p, const struct belay_clock *clock)
 {
     uint8_t chunk[CHUNK];
     ssize_t n = recv(p->fd, chunk, sizeof(chunk), MSG_DONTWAIT);
@@ -251,7 +268,7 @@ static void hear(struct peer *p, int64_t now_us)
     }
     if (p->in.len ==
         (size_t)n) /* a request begins; slow ones do not gain by dripping */
-        p->since_us = now_us;
+        p->since_us = now_of(clock);
     if (p->in.len <= SOCKET_LINE_MAX || memchr(p->in.ptr, '\n', p->in.len))
         return;
     buf_reset(&p->in);
@@ -261,31 +278,32 @@ static void hear(struct peer *p, int64_t now_us)
     p->is_last = true;
 }
 
-static void serve_peer(struct peer *p, const struct pollfd *found, int64_t now_us,
-                       socket_answer *answer, void *arg)
+static void serve_peer(struct peer *p, const struct pollfd *found,
+                       const struct belay_clock *clock, socket_answer *answer,
+                       void *arg)
 {
     if (p->fd < 0 || p->fd != found->fd)
         return;
     if (found->revents && has_answer(p))
-        send_answer(p, now_us);
+        send_answer(p, clock);
     else if (found->revents)
-        hear(p, now_us);
+        hear(p, clock);
     if (p->fd >= 0 && p->is_last)
-        send_answer(p, now_us);
+        send_answer(p, clock);
     else
-        answer_lines(p, now_us, answer, arg);
-    if (is_busy(p) && now_us - p->since_us >= SOCKET_PATIENCE_US)
+        answer_lines(p, clock, answer, arg);
+    if (is_busy(p) && now_of(clock) - p->since_us >= SOCKET_PATIENCE_US)
         hang_up(p);
 }
 
 void socket_serve(struct job_socket *s, const struct pollfd fds[SOCKET_FDS],
-                  int64_t now_us, socket_answer *answer, void *arg)
+                  const struct belay_clock *clock, socket_answer *answer, void *arg)
 {
     for (size_t i = 0; i < SOCKET_PEERS; i++)
-        serve_peer(&s->peers[i], &fds[1 + i], now_us, answer, arg);
-    /* No more than there are places: each of them is heard before it can be taken. */
-    for (size_t i = 0; i < SOCKET_PEERS && fds[0].fd >= 0 && fds[0].revents; i++) {
-        if (!take_peer(s, now_us))
-            break;
-    }
+        serve_peer(&s->peers[i], &fds[1 + i], clock, answer, arg);
+    if (fds[0].fd < 0 || !fds[0].revents)
+        return;
+    int64_t now_us = now_of(clock);
+    while (has_place(s, now_us) && take_peer(s, now_us))
+        continue;
 }

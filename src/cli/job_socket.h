@@ -10,6 +10,8 @@
 #include <poll.h>
 #include <sys/un.h>
 
+#include <belay/hooks.h>
+
 #include "base/attr.h"
 #include "base/bytes.h"
 #include "base/err.h"
@@ -20,6 +22,8 @@
 #define SOCKET_LINE_MAX ((size_t)3 << 19)
 /* How long a request may take to come, or an answer to be read. */
 #define SOCKET_PATIENCE_US ((int64_t)10 * 1000 * 1000)
+/* How long a peer must have been silent before its place is given to another. */
+#define SOCKET_HUSH_US ((int64_t)1000 * 1000)
 
 struct peer {
     int fd; /* -1: none */
@@ -49,12 +53,14 @@ MUST_USE belay_rc socket_open(struct job_socket *s, const char *directory,
                               uint64_t number, struct belay_error *err);
 void socket_close(struct job_socket *s);
 
-/* What to poll for. */
-void socket_poll(const struct job_socket *s, struct pollfd fds[SOCKET_FDS]);
-/* When somebody's patience ends. */
-int64_t socket_deadline(const struct job_socket *s);
+/* What to poll for.  Who connects waits while every place is taken by a peer that has done
+ * something lately: none is hung up on between its connecting and its request. */
+void socket_poll(const struct job_socket *s, int64_t now_us,
+                 struct pollfd fds[SOCKET_FDS]);
+/* When to poll again: somebody's patience ends, or a place may be given to another. */
+int64_t socket_deadline(const struct job_socket *s, int64_t now_us);
 /* Does what the poll found. */
 void socket_serve(struct job_socket *s, const struct pollfd fds[SOCKET_FDS],
-                  int64_t now_us, socket_answer *answer, void *arg);
+                  const struct belay_clock *clock, socket_answer *answer, void *arg);
 
 #endif /* CLI_JOB_SOCKET_H */

@@ -545,6 +545,40 @@ def _():
         same(worker.result(), counts(1, completed=1))
 
 
+@case("verbs that many processes of a job call at once are all heard")
+def _():
+    at = store()
+    tool = shlex.quote(str(tap.BELAY))
+    execution = shell(at, f"""for i in $(seq 60); do
+            {tool} -q frame --kind event --data $i || echo $i >&2 &
+        done; wait""")
+    same(drain(at), counts(1, completed=1))
+    same(stream(at, execution, "stderr"), b"")
+    same(sorted(int(f["bytes"]) for f in frames(at, execution)), list(range(1, 61)))
+
+
+@case("a peer has a second to speak before another gets its place")
+def _():
+    at = store()
+    go = scratch("go")
+    execution = shell(at, f"until test -e {go}; do sleep 0.02; done")
+    with Worker(at) as worker:
+        began = time.monotonic()
+        silent = [socket_of(worker) for _ in range(8)]
+        others = [socket_of(worker) for _ in range(16)]
+        for peer in others:
+            peer.sendall(b'{"op":"progress","args":{"percent":1}}\n')
+        for peer in others:
+            same(json.loads(peer.makefile("rb").readline())["ok"], True)
+        assert 0.9 < time.monotonic() - began < 20, time.monotonic() - began
+        for peer in (*silent, *others):
+            peer.close()
+        pathlib.Path(go).touch()
+        until(lambda: show(at, execution)["state"] == "completed")
+        worker.signal(signal.SIGTERM)
+        worker.result()
+
+
 @case("peers that send nothing, or no end, do not hold the job up")
 def _():
     at = store()
