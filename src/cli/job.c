@@ -168,8 +168,10 @@ static struct ending run(struct run *r)
         return (struct ending){ .how = ENDING_RELEASE };
     if (rc == BELAY_OK)
         rc = child_spawn(argv, environment, &r->child, &err);
+    if (rc == BELAY_INVALID)
+        return job_failure(BELAY_FAILURE_PERMANENT, err.message);
     if (rc)
-        return job_failure(BELAY_FAILURE_INFRA_CRASH, err.message);
+        return job_not_started(err.message);
     enter(r);
     job_pump(r);
     return leave(r);

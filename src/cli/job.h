@@ -70,6 +70,7 @@ enum ending_how { ENDING_COMPLETE, ENDING_FAIL, ENDING_RELEASE };
 
 struct ending {
     enum ending_how how;
+    bool is_short; /* it was not started, for want of something of the worker's own */
     int32_t failure_class;
     char message[512];
     struct bytes detail;
@@ -78,6 +79,7 @@ struct ending {
 /* What the end of a process means. */
 struct ending job_judge(struct run *r, int code, int status, bool is_stopped);
 struct ending job_failure(int32_t failure_class, const char *message);
+struct ending job_not_started(const char *message);
 
 /* Writes it, and frees the slot or gives it the next job. */
 void job_conclude(struct run *r, const struct ending *e);

@@ -19,13 +19,24 @@ struct ending job_failure(int32_t failure_class, const char *message)
     return e;
 }
 
-/* A command that cannot be run now cannot be run later, unless something was short. */
+struct ending job_not_started(const char *message)
+{
+    struct ending e = { .how = ENDING_RELEASE, .is_short = true };
+
+    (void)snprintf(e.message, sizeof(e.message), "%s", message);
+    return e;
+}
+
+/* A command that cannot be run now cannot be run later, unless something was short, or
+ * somebody was just writing the file. */
 static struct ending judge_start(int why)
 {
-    bool may_pass = why == ENOMEM || why == EAGAIN || why == ENFILE || why == EMFILE ||
-                    why == ETXTBSY || why == EIO;
-    struct ending e =
-        job_failure(may_pass ? BELAY_FAILURE_INFRA_CRASH : BELAY_FAILURE_PERMANENT, "");
+    bool is_short = why == ENOMEM || why == EAGAIN || why == ENFILE || why == EMFILE;
+    bool may_pass = why == ETXTBSY || why == EIO;
+    struct ending e = is_short ? job_not_started("")
+                               : job_failure(may_pass ? BELAY_FAILURE_INFRA_CRASH
+                                                      : BELAY_FAILURE_PERMANENT,
+                                             "");
 
     (void)snprintf(e.message, sizeof(e.message), "the command cannot be run: %s",
                    strerrordesc_np(why));
@@ -224,9 +235,11 @@ static void log_end(struct run *r, const struct ending *e, enum tally how)
         log_text("end", bytes_str(names[how])),
         log_text("message", bytes_str(e->message)),
     };
+    bool is_wrong = how == TALLY_LOST || e->is_short;
 
-    log_event(&r->worker->log, how == TALLY_LOST ? LOG_WARN : LOG_INFO, "job_ended",
-              fields, e->message[0] ? COUNT_OF(fields) : COUNT_OF(fields) - 1);
+    log_event(&r->worker->log, is_wrong ? LOG_WARN : LOG_INFO,
+              e->is_short ? "job_not_started" : "job_ended", fields,
+              e->message[0] ? COUNT_OF(fields) : COUNT_OF(fields) - 1);
 }
 
 /* What could not be stored makes a success none. */
@@ -245,6 +258,19 @@ static struct ending with_output(struct run *r, const struct ending *e)
     return out;
 }
 
+/* What the end means for the slot and the worker. */
+static void let_go(struct run *r, bool is_short, enum tally how, struct haul *next,
+                   bool was_admitted)
+{
+    worker_lock(r->worker);
+    if (was_admitted && !next)
+        worker_unadmit(r->worker);
+    if (!is_short)
+        worker_recover(r->worker);
+    worker_next(r->job, is_short && how == TALLY_RELEASED ? TALLY_COUNT : how, next);
+    worker_unlock(r->worker);
+}
+
 void job_conclude(struct run *r, const struct ending *e)
 {
     struct ending end = with_output(r, e);
@@ -252,6 +278,11 @@ void job_conclude(struct run *r, const struct ending *e)
     struct haul *next = NULL;
     bool was_admitted = false;
 
+    if (end.is_short) { /* before it is there to be claimed again */
+        worker_lock(r->worker);
+        worker_fall_short(r->job, end.message);
+        worker_unlock(r->worker);
+    }
     if (r->by_verb != TALLY_COUNT) {
         how = r->by_verb;
     } else if (enter_ending(r)) {
@@ -261,9 +292,5 @@ void job_conclude(struct run *r, const struct ending *e)
     }
     job_tell_loss(r);
     log_end(r, &end, how);
-    worker_lock(r->worker);
-    if (was_admitted && !next)
-        worker_unadmit(r->worker);
-    worker_next(r->job, how, next);
-    worker_unlock(r->worker);
+    let_go(r, end.is_short, how, next, was_admitted);
 }

@@ -177,8 +177,13 @@ static void hear_failure(struct run *r)
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n == (ssize_t)sizeof(why))
+    if (n == (ssize_t)sizeof(why)) {
         r->not_run = why;
+    } else { /* it runs */
+        worker_lock(r->worker);
+        worker_recover(r->worker);
+        worker_unlock(r->worker);
+    }
     close_fd(&r->child.failure);
 }
 

@@ -11,7 +11,8 @@
 #include "base/park.h"
 
 #define CHUNK ((size_t)65536)
-#define BACKLOG 128     /* who connects without waiting shall not be refused */
+#define BACKLOG 128 /* who connects without waiting shall not be refused */
+#define SHUT_US ((int64_t)100 * 1000)
 #define NAME_MAX_LEN 24 /* of a socket in its directory, with the slash */
 
 /* --- the directory --- */
@@ -77,6 +78,26 @@ static belay_rc wrong(struct belay_error *err, const char *what)
                       strerrordesc_np(errno));
 }
 
+/* Where old files are removed from time to time, so is an idle directory.  In one that
+ * anybody may write to it must be ours and nobody else's. */
+static bool make_again(const char *directory)
+{
+    struct stat info;
+
+    if (mkdir(directory, S_IRWXU) && errno != EEXIST)
+        return false;
+    return lstat(directory, &info) == 0 && S_ISDIR(info.st_mode) &&
+           info.st_uid == geteuid() && (info.st_mode & (S_IRWXG | S_IRWXO)) == 0;
+}
+
+static bool bind_at(int fd, const struct sockaddr_un *address, const char *directory)
+{
+    if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+        return true;
+    return errno == ENOENT && make_again(directory) &&
+           bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+}
+
 belay_rc socket_open(struct job_socket *s, const char *directory, uint64_t number,
                      struct belay_error *err)
 {
@@ -87,7 +108,7 @@ belay_rc socket_open(struct job_socket *s, const char *directory, uint64_t numbe
         return wrong(err, "socket");
     (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%llu", directory,
                    (unsigned long long)number);
-    if (bind(s->listening, (const struct sockaddr *)&address, sizeof(address)))
+    if (!bind_at(s->listening, &address, directory))
         return wrong(err, "bind");
     (void)snprintf(s->path, sizeof(s->path), "%s", address.sun_path);
     /* Nobody else enters the directory, so that there is no moment in between. */
@@ -142,6 +163,8 @@ static bool has_place(const struct job_socket *s, int64_t now_us)
 {
     const struct peer *p = place_of(s);
 
+    if (now_us < s->shut_until_us)
+        return false;
     return p->fd < 0 || now_us - p->since_us >= SOCKET_HUSH_US;
 }
 
@@ -168,7 +191,8 @@ int64_t socket_deadline(const struct job_socket *s, int64_t now_us)
     int64_t first = DEADLINE_NONE;
 
     if (!has_place(s, now_us)) /* else who comes wakes us */
-        first = place_of(s)->since_us + SOCKET_HUSH_US;
+        first = now_us < s->shut_until_us ? s->shut_until_us
+                                          : place_of(s)->since_us + SOCKET_HUSH_US;
 
     for (size_t i = 0; i < SOCKET_PEERS; i++) {
         const struct peer *p = &s->peers[i];
@@ -194,6 +218,8 @@ static bool take_peer(struct job_socket *s, int64_t now_us)
 {
     int fd = accept4(s->listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+        s->shut_until_us = now_us + SHUT_US; /* it would be asked again at once */
     if (fd < 0)
         return false;
     if (!is_same_user(fd)) {

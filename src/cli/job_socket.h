@@ -36,6 +36,7 @@ struct peer {
 struct job_socket {
     char path[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* "": there is none */
     int listening;
+    int64_t shut_until_us; /* nobody could be let in for want of a descriptor */
     struct peer peers[SOCKET_PEERS];
 };
 
@@ -49,6 +50,7 @@ void socket_directory_free(char *directory);
 
 /* An empty one, which has nothing to give back. */
 void socket_init(struct job_socket *s);
+/* Makes the directory anew where somebody has removed it.  `unavailable`, reason socket. */
 MUST_USE belay_rc socket_open(struct job_socket *s, const char *directory,
                               uint64_t number, struct belay_error *err);
 void socket_close(struct job_socket *s);

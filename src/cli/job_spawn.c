@@ -169,6 +169,9 @@ static char **words_for(char *const *argv, char parent[I64_TEXT_MAX])
 
 static belay_rc failed(struct belay_error *err, const char *what, int why)
 {
+    if (why == E2BIG)
+        return err_reason(err, BELAY_INVALID, "too_long",
+                          "the command cannot be run: %s", strerrordesc_np(why));
     return err_reason(err, BELAY_UNAVAILABLE, "spawn", "%s: %s", what,
                       strerrordesc_np(why));
 }

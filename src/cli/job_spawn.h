@@ -34,7 +34,8 @@ MUST_USE char **child_environment(char *const *environment,
                                   const struct child_variable *variables, size_t n,
                                   struct belay_arena *a);
 
-/* argv and environment end with NULL.  `unavailable`, reason `spawn`; nothing is left
+/* argv and environment end with NULL.  `unavailable`, reason `spawn`, where something is
+ * short; `invalid`, reason `too_long`, for more than the system takes.  Nothing is left
  * then.  To be called by a thread that stays until the child has ended. */
 MUST_USE belay_rc child_spawn(char *const *argv, char *const *environment,
                               struct child *out, struct belay_error *err);

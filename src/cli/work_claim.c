@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #define CLAIM_WAIT_MS ((int64_t)60 * 60 * 1000)
-#define BACKOFF_MIN_US ((int64_t)100 * 1000)
-#define BACKOFF_MAX_US ((int64_t)5 * 1000 * 1000)
+/* So often in a row a draining worker finds that it can start nothing before it gives up:
+ * after some six seconds. */
+#define SHORT_MAX 6
 
 /* How many jobs may be claimed just now. */
 static size_t room_of(const struct worker *w)
@@ -15,6 +16,8 @@ static size_t room_of(const struct worker *w)
 
     if (w->plan.max_jobs > 0 && (int64_t)room > left)
         room = left > 0 ? (size_t)left : 0;
+    if (w->shortage.n > 0 && room > 1) /* one tells whether it is over */
+        room = 1;
     return room;
 }
 
@@ -22,6 +25,20 @@ static size_t room_of(const struct worker *w)
 static bool has_had_all(const struct worker *w)
 {
     return w->plan.max_jobs > 0 && w->admitted >= w->plan.max_jobs && w->n_running == 0;
+}
+
+/* A worker that shall end must not wait for ever for what it has no part in: none of its
+ * own jobs is left to make room. */
+static bool is_stuck(const struct worker *w)
+{
+    return w->plan.drains && w->n_running == 0 && w->shortage.n >= SHORT_MAX;
+}
+
+static void give_up_short(struct worker *w)
+{
+    w->rc = err_reason(&w->err, BELAY_UNAVAILABLE, "resources",
+                       "jobs cannot be started: %s", w->shortage.message);
+    worker_close(w);
 }
 
 /* Waits for a free slot and admits as many jobs as there are; 0: nothing is claimed any
@@ -32,14 +49,18 @@ static size_t wait_for_room(struct worker *w, bool *is_alone)
         worker_lock(w);
         if (has_had_all(w))
             worker_close(w);
-        size_t room = w->is_closing ? 0 : room_of(w);
+        if (!w->is_closing && is_stuck(w))
+            give_up_short(w);
+        int64_t until = w->shortage.until_us;
+        bool is_short = worker_now(w) < until;
+        size_t room = w->is_closing || is_short ? 0 : room_of(w);
         bool is_closing = w->is_closing;
         *is_alone = w->n_running == 0;
         w->admitted += (int64_t)room;
         worker_unlock(w);
         if (room > 0 || is_closing)
             return room;
-        worker_rest(w, &w->claimer, DEADLINE_NONE);
+        worker_rest(w, &w->claimer, is_short ? until : DEADLINE_NONE);
     }
 }
 
@@ -132,9 +153,7 @@ static void after_failure(struct worker *w, belay_rc rc, const struct belay_erro
         log_text("message", bytes_str(err->message)),
     };
     log_event(&w->log, LOG_WARN, "claim_failed", fields, COUNT_OF(fields));
-    *backoff_us = *backoff_us ? *backoff_us * 2 : BACKOFF_MIN_US;
-    if (*backoff_us > BACKOFF_MAX_US)
-        *backoff_us = BACKOFF_MAX_US;
+    *backoff_us = worker_backoff(*backoff_us);
     worker_rest(w, &w->claimer, worker_now(w) + *backoff_us);
 }
 

@@ -8,6 +8,9 @@
 
 #include "base/clock.h"
 
+#define BACKOFF_MIN_US ((int64_t)100 * 1000)
+#define BACKOFF_MAX_US ((int64_t)5 * 1000 * 1000)
+
 struct haul *haul_new(void)
 {
     struct haul *h = calloc(1, sizeof(*h));
@@ -70,6 +73,13 @@ bool worker_may_retry(belay_rc rc)
     return belay_error_info((int)rc)->retryable;
 }
 
+int64_t worker_backoff(int64_t pause_us)
+{
+    int64_t next = pause_us ? pause_us * 2 : BACKOFF_MIN_US;
+
+    return next < BACKOFF_MAX_US ? next : BACKOFF_MAX_US;
+}
+
 struct belay_claim_policy worker_policy(const struct worker *w, size_t max)
 {
     return (struct belay_claim_policy){
@@ -114,11 +124,37 @@ void worker_assign(struct job *j, struct haul *h, const struct belay_work *work)
     worker_post(j->wake);
 }
 
+void worker_fall_short(struct job *j, const char *message)
+{
+    struct shortage *s = &j->worker->shortage;
+    int64_t now = worker_now(j->worker);
+
+    (void)snprintf(s->message, sizeof(s->message), "%s", message);
+    if (j->worker->claiming) /* it would be given the same work at once */
+        belay_cancel_trigger(j->worker->claiming);
+    if (now < s->until_us) /* claimed together with one that failed before */
+        return;
+    s->n++;
+    s->pause_us = worker_backoff(s->pause_us);
+    s->until_us = now + s->pause_us;
+}
+
+void worker_recover(struct worker *w)
+{
+    if (w->shortage.n == 0)
+        return;
+    w->shortage = (struct shortage){ .n = 0 };
+    parker_wake(&w->claimer);
+}
+
 void worker_next(struct job *j, enum tally how, struct haul *h)
 {
     struct worker *w = j->worker;
 
-    w->tallies[how]++;
+    if (how == TALLY_COUNT)
+        w->admitted--;
+    else
+        w->tallies[how]++;
     haul_release(j->haul);
     if (h) {
         begin(j, h, h->works.work);

@@ -75,6 +75,15 @@ struct job {
     bool is_killed;
 };
 
+/* Of something of the worker's own (descriptors, processes, memory), so that work which
+ * was claimed could not be started. */
+struct shortage {
+    unsigned n; /* how often in a row nothing could be started; 0: there is none */
+    int64_t pause_us; /* the last pause */
+    int64_t until_us; /* nothing is claimed until then */
+    char message[256];
+};
+
 struct worker {
     const struct op_call *call;
     struct belay *belay;
@@ -90,7 +99,8 @@ struct worker {
     struct belay_cancel *claiming; /* ends the claim under way; NULL: there is none */
     struct job *jobs;              /* plan.concurrency of them */
     size_t n_running;
-    int64_t admitted;  /* jobs, those included that a claim may give */
+    int64_t admitted; /* jobs, those included that a claim may give */
+    struct shortage shortage;
     bool is_closing;   /* nothing more is claimed */
     bool is_claimed;   /* the claimer has ended */
     bool is_over;      /* every thread ends */
@@ -112,13 +122,21 @@ void worker_heard(int fd); /* takes the wake-ups */
 /* Whether the same call may succeed later. */
 bool worker_may_retry(belay_rc rc);
 
+/* The pause that follows that one (0: there was none) when something fails again. */
+int64_t worker_backoff(int64_t pause_us);
+
 struct belay_claim_policy worker_policy(const struct worker *w, size_t max);
 
 /* --- with the mutex held --- */
 
 /* An attempt begins in a free slot; takes over one reference of the haul. */
 void worker_assign(struct job *j, struct haul *h, const struct belay_work *work);
-/* The slot is free again, or has the next one (may be NULL); the old haul is let go. */
+/* Its work cannot be started: nothing is claimed for a while. */
+void worker_fall_short(struct job *j, const char *message);
+/* A job was started, or ended and let go of what it had. */
+void worker_recover(struct worker *w);
+/* The slot is free again, or has the next one (may be NULL); the old haul is let go.
+ * TALLY_COUNT: it does not count. */
 void worker_next(struct job *j, enum tally how, struct haul *h);
 /* The attempt is not held any more: its processes are ended and nothing is written.  Its
  * thread logs why. */

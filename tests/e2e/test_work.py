@@ -16,8 +16,10 @@ import os
 import pathlib
 import random
 import re
+import resource
 import select
 import shlex
+import shutil
 import signal
 import socket
 import sqlite3
@@ -415,6 +417,92 @@ def _():
     for _ in range(4):
         shell(at, script)
     same(drain(at, "--concurrency", "4"), counts(4, completed=4))
+
+
+def without_descriptors(worker):
+    """Lets the worker open nothing more; returns the limits that were."""
+    most = max(int(fd) for fd in os.listdir(f"/proc/{worker.pid}/fd"))
+    most_ever = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (most + 1, most_ever))
+
+
+@case("a worker short of descriptors gives back what it cannot start, and starts it later")
+def _():
+    at = store()
+    if not at[1].startswith("sqlite:"):
+        return  # others open connections when they need them
+    go = scratch("go")
+    running = shell(at, f"until test -e {go}; do sleep 0.02; done")
+    with Worker(at, "--concurrency", "8", "--max", "5") as worker:
+        worker.logs("event=job_started")
+        before = without_descriptors(worker)
+        waiting = [shell(at, "echo run") for _ in range(4)]
+        for _ in range(3):
+            worker.logs(r'level=warn event=job_not_started .*message=".*Too many open files')
+            worker.log = ""
+        for execution in waiting:
+            found = show(at, execution)
+            same((found["failure"], found["retries"], found["reclaims"]), (None, 0, 0))
+        pathlib.Path(go).touch()
+        until(lambda: show(at, running)["state"] == "completed")
+        resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, before)
+        same(worker.result(), counts(5, completed=5))
+    for execution in waiting:
+        same([(a["type"], a["end"]) for a in attempts(at, execution)],
+             [("initial", "ended_success")])
+        same(stream(at, execution, "stdout"), b"run\n")
+    # a pause before every attempt to start something again: no loop without end
+    gone = [e for e in ask(at, "events", "--type", "released", "--limit", "1000")["items"]]
+    assert len(gone) < 40, len(gone)
+
+
+@case("--drain ends when nothing can be started, and the work stays")
+def _():
+    at = store()
+    if not at[1].startswith("sqlite:"):
+        return
+    go = scratch("go")
+    shell(at, f"until test -e {go}; do sleep 0.02; done")
+    left = shell(at, "true")
+    with Worker(at, "--drain") as worker:
+        worker.logs("event=job_started")
+        without_descriptors(worker)
+        pathlib.Path(go).touch()
+        for _ in range(5):
+            worker.logs("event=job_not_started")
+            worker.log = ""
+        worker.process.wait(timeout=PATIENCE)
+        error = worker.result(status=69)["error"]
+        same((error["code"], error["detail"]["reason"]), ("unavailable", "resources"))
+        assert "jobs cannot be started: " in error["message"], error
+    found = show(at, left)
+    same((found["state"], found["retries"], found["reclaims"]), ("waiting", 0, 0))
+
+
+@case("the directory of sockets is made anew when somebody has removed it")
+def _():
+    at = store()
+    with Worker(at) as worker:
+        until(worker.left, "the directory")
+        for path in worker.left():
+            shutil.rmtree(path)
+        execution = shell(at, 'stat -c %a "$(dirname "$BELAY_SOCKET")"')
+        until(lambda: show(at, execution)["state"] not in ("waiting", "active"))
+        same(stream(at, execution, "stdout"), b"700\n")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, completed=1))
+
+
+@case("a command that is too long for the system fails for good")
+def _():
+    at = store()
+    path = pathlib.Path(scratch("payload"))
+    path.write_text(json.dumps({"argv": ["echo", "x" * (200 << 10)]}), encoding="utf-8")
+    execution = submit(at, "--retries", "3", "--payload", f"@{path}")
+    same(drain(at), counts(1, failed=1))
+    failure = show(at, execution)["failure"]
+    same((failure["class"], failure["message"]),
+         ("permanent", "the command cannot be run: Argument list too long"))
 
 
 # --- its own verbs ---
