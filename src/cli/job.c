@@ -86,11 +86,28 @@ static char **environment_of(struct run *r)
 
 /* --- beginning --- */
 
-/* Frames are numbered from here on: above all that an earlier grant of the same attempt
- * used, since fences only grow. */
-static int64_t first_number(const struct run *r)
+/* How many frames the attempt has.  Only one that goes on has any. */
+static belay_rc count_frames(struct run *r, int64_t *out, struct belay_error *err)
 {
-    return (r->work->fence & INT32_MAX) * ((int64_t)1 << 32);
+    const struct belay_frame_request request = {
+        .size = sizeof(request),
+        .execution_id = r->work->execution_id,
+        .attempt = r->work->attempt,
+        .after_seq = INT64_MAX, /* none of them themselves */
+        .limit = 1,
+    };
+    struct belay_frames frames = { .last_seq = 0 };
+    int64_t backoff_us = 0;
+    belay_rc rc = BELAY_OK;
+
+    if (r->work->handle.kind == BELAY_HANDLE_RESUMED) {
+        do
+            rc = belay_execution_frames(r->worker->belay, &request, &r->arena, &frames,
+                                        err);
+        while (rc != BELAY_OK && worker_may_retry(rc) && job_pause(r, &backoff_us));
+    }
+    *out = frames.last_seq;
+    return rc;
 }
 
 /* Everything before the process. */
@@ -157,10 +174,15 @@ static struct ending run(struct run *r)
 {
     char **argv = command_of(r);
     struct belay_error err;
+    int64_t n_frames;
 
     if (!argv)
         return job_failure(BELAY_FAILURE_PERMANENT, no_argv);
-    belay_rc rc = prepare(r, &err);
+    belay_rc rc = count_frames(r, &n_frames, &err);
+    if (rc)
+        return job_failure(BELAY_FAILURE_INFRA_CRASH, err.message);
+    output_begin(&r->output, n_frames, r->worker->plan.keeps_stdout);
+    rc = prepare(r, &err);
     char **environment = rc == BELAY_OK ? environment_of(r) : NULL;
     if (rc == BELAY_OK && !environment)
         rc = err_no_memory(&err, "an environment");
@@ -188,7 +210,7 @@ static void run_one(struct run *r)
     r->not_run = 0;
     r->is_unstored = false;
     r->by_verb = TALLY_COUNT;
-    output_begin(&r->output, first_number(r), r->worker->plan.keeps_stdout);
+    output_begin(&r->output, 0, r->worker->plan.keeps_stdout);
 
     struct ending e = run(r);
     socket_close(&r->socket);

@@ -20,12 +20,11 @@ void output_release(struct output *o)
     *o = (struct output){ 0 };
 }
 
-void output_begin(struct output *o, int64_t last_seq, bool keeps_stdout)
+void output_begin(struct output *o, int64_t n_frames, bool keeps_stdout)
 {
     output_drop(o);
-    o->last_seq = last_seq;
     o->job_seq = 0;
-    o->n_frames = 0;
+    o->n_frames = n_frames;
     o->keeps_stdout = keeps_stdout;
     buf_reset(&o->result);
     buf_reset(&o->tail);
@@ -129,7 +128,7 @@ belay_rc output_store(struct output *o, struct belay *b, const struct belay_hand
             .mode = BELAY_FRAME_DURABLE,
             .bytes = o->bytes + at,
             .len = o->pieces[i].len,
-            .seq = o->last_seq + 1 + (int64_t)i,
+            .seq = OUTPUT_BASE + o->n_frames + 1 + (int64_t)i,
             .caller_seq = -1, /* the job numbers nothing of what it prints */
         };
         at += o->pieces[i].len;
@@ -137,7 +136,6 @@ belay_rc output_store(struct output *o, struct belay *b, const struct belay_hand
     belay_rc rc = belay_execution_append_frames(b, h, frames, o->n_pieces, &done, err);
     if (rc)
         return rc;
-    o->last_seq += (int64_t)o->n_pieces;
     o->n_frames = done.frame_count;
     output_drop(o);
     return BELAY_OK;

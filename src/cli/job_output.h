@@ -2,8 +2,11 @@
  *
  * Bytes are collected in pieces, each of one stream, and stored as one frame a piece.  The
  * room is fixed: who reads asks first whether there is some, so that a slow store holds
- * the job back instead of filling memory.  Pieces keep their numbers until they are stored:
- * storing them again after an unknown outcome adds nothing twice.
+ * the job back instead of filling memory.
+ *
+ * A frame's number is its place among the frames of its attempt, above OUTPUT_BASE, and
+ * stays the same until it is stored: storing it again after an unknown outcome adds nothing
+ * twice, and none is below one that an earlier holder of the same attempt used.
  */
 #ifndef CLI_JOB_OUTPUT_H
 #define CLI_JOB_OUTPUT_H
@@ -23,6 +26,9 @@
 #define OUTPUT_TAIL ((size_t)2048)
 #define OUTPUT_RESULT ((size_t)1 << 20)
 
+/* Above the numbers of whoever held the attempt before and numbered frames by hand. */
+#define OUTPUT_BASE ((int64_t)1 << 62)
+
 struct piece {
     int32_t kind; /* enum belay_frame_kind */
     size_t len;
@@ -34,9 +40,8 @@ struct output {
     struct piece pieces[OUTPUT_PIECES];
     size_t n_pieces;
     int64_t since_us;  /* of the first byte */
-    int64_t last_seq;  /* the last number that was given to a frame */
     int64_t job_seq;   /* the last that the job itself gave to one of its own */
-    int64_t n_frames;  /* of the attempt */
+    int64_t n_frames;  /* of the attempt, from all its holders */
     bool keeps_stdout; /* as the result */
     struct buf result; /* up to OUTPUT_RESULT */
     struct buf tail;   /* of standard error */
@@ -45,8 +50,8 @@ struct output {
 /* False: no memory. */
 MUST_USE bool output_init(struct output *o);
 void output_release(struct output *o);
-/* Another attempt, whose frames have numbers above that one. */
-void output_begin(struct output *o, int64_t last_seq, bool keeps_stdout);
+/* Another attempt, or the next part of one that has `n_frames` already. */
+void output_begin(struct output *o, int64_t n_frames, bool keeps_stdout);
 
 /* Whether there is room for more of both streams. */
 bool output_has_room(const struct output *o);

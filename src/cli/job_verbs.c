@@ -43,7 +43,7 @@ static belay_rc answer_repeated(struct job_request *q, json_t **out)
 }
 
 /* Frames of a job go between those of its output, which the worker numbers: it gives this
- * one the next number, once and for all.  The job's own tell whether it was appended before,
+ * one the next number, once and for all unless it is refused.  The job's own tell whether it was appended before,
  * and are what readers see. */
 static belay_rc append_frame(struct job_request *q, json_t **out)
 {
@@ -54,7 +54,7 @@ static belay_rc append_frame(struct job_request *q, json_t **out)
 
     if (job_seq > 0 && job_seq <= o->job_seq)
         return answer_repeated(q, out);
-    int64_t number = ++o->last_seq;
+    int64_t number = OUTPUT_BASE + o->n_frames + 1;
     belay_rc rc = call(q, number, out);
     while (rc != BELAY_OK && worker_may_retry(rc) && job_pause(q->run, &backoff_us))
         rc = call(q, number, out);

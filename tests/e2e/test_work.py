@@ -1044,6 +1044,46 @@ def _():
     same(stream(at, execution, "stdout"), b"begun\nbegun\n")
 
 
+def by_hand(at, *words):
+    """Holds what is due for a line of its output."""
+    held, = ask(at, "claim", "--lane", "l", "--worker", "hand")["claims"]
+    answer(*at, "-q", "frame", "--handle", held["handle"], "--data", "by hand\n", *words)
+    answer(*at, "-q", "release", "--handle", held["handle"])
+
+
+@case("what goes on after the epoch was raised loses no line")
+def _():
+    at = store()
+    if len(sys.argv) > 1:  # for all namespaces of the server, which others use
+        return
+    pids = scratch("pids")
+    tool = shlex.quote(str(tap.BELAY))
+    script = f"""echo $$ >> {pids}; n=$(wc -l < {pids})
+        for i in 1 2 3; do echo $n $i; {tool} -q frame --kind event --data $n; done
+        {tool} frame --kind nothing --data refused 2> /dev/null
+        test $n -gt 3 || exec sleep 600"""
+    execution = shell(at, script)
+    by_hand(at, "--seq", str((1 << 53) - 1))
+    for n in range(1, 4):
+        with Worker(at) as worker:
+            until(lambda n=n: len(frames(at, execution)) == 6 * n + 1, "output")
+            for _ in range(2):
+                worker.signal(signal.SIGTERM)
+                worker.logs("event=stopping")
+                worker.log = ""
+            same(worker.result(), counts(1, released=1))
+        ask(at, "epoch", "raise")
+    by_hand(at)
+    same(drain(at), counts(1, completed=1))
+    same(len(attempts(at, execution)), 1)
+    same(stream(at, execution, "stdout").decode().splitlines(),
+         ["by hand", *(f"{n} {i}" for n in range(1, 4) for i in (1, 2, 3)), "by hand",
+          *(f"4 {i}" for i in (1, 2, 3))])
+    same(b"".join(f["bytes"] for f in frames(at, execution) if f["kind"] == "event"),
+         b"111222333444")
+    same(ask(at, "check")["findings"], [])
+
+
 @case("a second TERM gives nothing back that has ended by itself")
 def _():
     at = store()
