@@ -27,8 +27,23 @@ static int set_text(json_t *args, const char *name, struct bytes text)
     return json_object_set_new(args, field, op_to_base64(text));
 }
 
-static int set_value(json_t *args, const struct op_value *v)
+/* JSON as a text, for what leaves no depth for the request around it. */
+static int set_json_text(json_t *args, const struct op_value *v)
 {
+    struct buf text CLEANUP(buf_release) = { 0 };
+    char field[FIELD_MAX];
+
+    if (json_write(v->json, &text, NULL))
+        return -1;
+    (void)snprintf(field, sizeof(field), "%s_text", v->arg->name);
+    return json_object_set_new(args, field,
+                               json_stringn((const char *)text.ptr, text.len));
+}
+
+static int set_value(json_t *args, const struct op_value *v, bool as_text)
+{
+    if (v->arg->type == OP_JSON && as_text)
+        return set_json_text(args, v);
     if (v->arg->type == OP_JSON)
         return json_object_set(args, v->arg->name, v->json);
     if (v->arg->type == OP_BOOL)
@@ -38,21 +53,33 @@ static int set_value(json_t *args, const struct op_value *v)
     return set_text(args, v->arg->name, v->text);
 }
 
-static belay_rc write_request(const struct operation *op, const struct op_value *values,
-                              size_t n_values, struct buf *out, struct belay_error *err)
+static belay_rc write_with(const struct operation *op, const struct op_value *values,
+                           size_t n_values, bool as_text, struct buf *out,
+                           struct belay_error *err)
 {
     json_t *request CLEANUP(json_decrefp) = json_object();
     json_t *args = json_object();
     int failed = json_object_set_new(request, "op", json_string(op->name));
 
     for (size_t i = 0; i < n_values; i++)
-        failed |= set_value(args, &values[i]);
+        failed |= set_value(args, &values[i], as_text);
     failed |= json_object_set_new(request, "args", args);
     if (failed)
         return err_no_memory(err, "the request");
     belay_rc rc = json_write(request, out, err);
     buf_append_char(out, '\n');
     return rc == BELAY_OK && out->failed ? err_no_memory(err, "the request") : rc;
+}
+
+static belay_rc write_request(const struct operation *op, const struct op_value *values,
+                              size_t n_values, struct buf *out, struct belay_error *err)
+{
+    belay_rc rc = write_with(op, values, n_values, false, out, err);
+
+    if (rc != BELAY_INVALID)
+        return rc;
+    buf_reset(out);
+    return write_with(op, values, n_values, true, out, err);
 }
 
 /* --- the line --- */

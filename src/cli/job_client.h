@@ -4,7 +4,7 @@
  * one line {"op":NAME,"args":{...}}, answered by one line {"ok":true,"answer":{...}} or
  * {"ok":false,"error":{"code","reason","message"}}.  Arguments have the names of the
  * operations table; lengths of time are milliseconds, bytes that are no text are
- * `<name>_base64`.
+ * `<name>_base64`, JSON that is nested too deeply to stand in a request is `<name>_text`.
  */
 #ifndef CLI_JOB_CLIENT_H
 #define CLI_JOB_CLIENT_H

@@ -4,6 +4,7 @@
 #include "base/json.h"
 
 #define ENCODED "_base64"
+#define AS_TEXT "_text" /* JSON that is nested too deeply for a request */
 
 static const struct verb verbs[] = {
     { "renew", TALLY_COUNT, { "handle", "lease" } },
@@ -113,22 +114,35 @@ static belay_rc add_base64(struct job_request *q, const struct op_arg *arg,
     return rc == BELAY_OK ? add_text(q, arg, copy) : rc;
 }
 
-/* The value of `<name>_base64`. */
-static const json_t *encoded_value(const struct job_request *q,
-                                   const struct op_arg *arg)
+/* The value of `<name><ending>`. */
+static const json_t *value_beside(const struct job_request *q, const struct op_arg *arg,
+                                  const char *ending)
 {
     struct buf name CLEANUP(buf_release) = { 0 };
 
     buf_append_str(&name, arg->name);
-    buf_append(&name, bytes_of(ENCODED, sizeof(ENCODED)));
+    buf_append(&name, bytes_of(ending, strlen(ending) + 1));
     return name.failed ? NULL : json_object_get(q->args, (const char *)name.ptr);
+}
+
+static belay_rc add_json_text(struct job_request *q, const struct op_arg *arg,
+                              const json_t *value)
+{
+    struct bytes copy;
+
+    if (!json_is_string(value))
+        return refuse(q, arg->name, "is not JSON in a string");
+    belay_rc rc = copy_text(
+        q, bytes_of(json_string_value(value), json_string_length(value)), &copy);
+    return rc == BELAY_OK ? add_text(q, arg, copy) : rc;
 }
 
 /* One argument of the command: as given, else its fallback. */
 static belay_rc read_arg(struct job_request *q, const struct op_arg *arg)
 {
     const json_t *value = json_object_get(q->args, arg->name);
-    const json_t *encoded = value ? NULL : encoded_value(q, arg);
+    const json_t *encoded = value ? NULL : value_beside(q, arg, ENCODED);
+    const json_t *text = arg->type == OP_JSON ? value_beside(q, arg, AS_TEXT) : NULL;
 
     if (strcmp(arg->name, "handle") == 0) {
         const char *given = json_string_value(value);
@@ -137,6 +151,8 @@ static belay_rc read_arg(struct job_request *q, const struct op_arg *arg)
                               "the handle is not that of this attempt");
         return add_text(q, arg, bytes_str(q->run->handle));
     }
+    if (text)
+        return add_json_text(q, arg, text);
     if (encoded)
         return add_base64(q, arg, encoded);
     if (json_is_array(value) && arg->repeated) {
@@ -152,13 +168,26 @@ static belay_rc read_arg(struct job_request *q, const struct op_arg *arg)
     return arg->required ? refuse(q, arg->name, "is missing") : BELAY_OK;
 }
 
-/* Whether the verb takes an argument of this name, plain or encoded. */
-static bool is_taken(const struct verb *verb, const char *name)
+static bool is_json(const struct operation *op, const char *name)
 {
+    for (size_t i = 0; i < op->n_args; i++) {
+        if (strcmp(op->args[i].name, name) == 0)
+            return op->args[i].type == OP_JSON;
+    }
+    return false;
+}
+
+/* Whether the verb takes an argument of this name, plain or encoded. */
+static bool is_taken(const struct job_request *q, const char *name)
+{
+    const struct verb *verb = q->verb;
+
     for (size_t i = 0; i < COUNT_OF(verb->args) && verb->args[i]; i++) {
         size_t len = strlen(verb->args[i]);
-        if (strncmp(name, verb->args[i], len) == 0 &&
-            (name[len] == '\0' || strcmp(name + len, ENCODED) == 0))
+        if (strncmp(name, verb->args[i], len) != 0)
+            continue;
+        if (name[len] == '\0' || strcmp(name + len, ENCODED) == 0 ||
+            (strcmp(name + len, AS_TEXT) == 0 && is_json(q->op, verb->args[i])))
             return true;
     }
     return false;
@@ -172,7 +201,7 @@ static belay_rc read_args(struct job_request *q)
 
     json_object_foreach((json_t *)q->args, name, value)
     {
-        if (!is_taken(q->verb, name))
+        if (!is_taken(q, name))
             return refuse(q, name, "is no argument of this verb");
         most += json_array_size(value);
     }

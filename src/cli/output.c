@@ -159,26 +159,43 @@ static void append_base64(struct buf *out, struct bytes text)
     buf_append(out, content ? bytes_of(content, len) : text);
 }
 
+/* The field of that name with an ending, if it is a text. */
+static const json_t *field_beside(const json_t *value, const char *name,
+                                  const char *ending, struct buf *out)
+{
+    struct buf field CLEANUP(buf_release) = { 0 };
+
+    buf_printf(&field, "%s%s", name, ending);
+    buf_append_char(&field, '\0');
+    out->failed |= field.failed;
+    const json_t *found =
+        field.failed ? NULL : json_object_get(value, (const char *)field.ptr);
+    return json_is_string(found) ? found : NULL;
+}
+
+static struct bytes text_of(const json_t *value)
+{
+    return bytes_of(json_string_value(value), json_string_length(value));
+}
+
 bool output_body(const struct operation *op, const json_t *value, struct buf *out)
 {
-    struct buf name CLEANUP(buf_release) = { 0 };
-    const json_t *body = op->body ? json_object_get(value, op->body) : NULL;
-
     if (!op->body)
         return false;
-    buf_printf(&name, "%s_base64", op->body);
-    buf_append_char(&name, '\0');
-    out->failed |= name.failed;
-    const json_t *coded =
-        name.failed ? NULL : json_object_get(value, (const char *)name.ptr);
-    if (json_is_string(coded))
-        append_base64(out,
-                      bytes_of(json_string_value(coded), json_string_length(coded)));
-    else if (body && op->body_is_text)
-        buf_append(out, bytes_of(json_string_value(body), json_string_length(body)));
-    else if (body)
+    const json_t *body = json_object_get(value, op->body);
+    const json_t *coded = field_beside(value, op->body, "_base64", out);
+    const json_t *deep = field_beside(value, op->body, "_text", out);
+    if (coded) {
+        append_base64(out, text_of(coded));
+    } else if (deep) { /* JSON that is nested too deeply for the answer */
+        buf_append(out, text_of(deep));
+        buf_append_char(out, '\n');
+    } else if (body && op->body_is_text) {
+        buf_append(out, text_of(body));
+    } else if (body) {
         out->failed |= output_line(body, out, NULL) != BELAY_OK;
-    return coded || body || name.failed;
+    }
+    return coded || deep || body || out->failed;
 }
 
 /* --- items one by one --- */

@@ -538,6 +538,23 @@ def _():
     same(len(attempts(at, execution)), 1)
 
 
+@case("a result of a job may be nested as deeply as any other")
+def _():
+    at = store()
+    tool = shlex.quote(str(tap.BELAY))
+    for depth in (1, 24, 25, 30, 31, 32):
+        deep = "[" * depth + "]" * depth
+        execution = shell(at, f"{tool} -q complete --result '{deep}'")
+        same(drain(at), counts(1, completed=1))
+        same(answer(*at, "result", execution), deep + "\n")
+        found = ask(at, "result", execution)
+        same(json.loads(found["result_text"]) if depth > 24 else found["result"],
+             json.loads(deep))
+    execution = shell(at, f"{tool} -q complete --result '{'[' * 33 + ']' * 33}' || exit 100")
+    same(drain(at), counts(1, failed=1))
+    assert "nested deeper than 32" in show(at, execution)["failure"]["detail"]
+
+
 @case("after a job has ended its attempt its exit status does not count")
 def _():
     at = store()
@@ -611,6 +628,9 @@ def _():
                     ({"op": "submit", "args": {"lane": "l"}}, "invalid"),
                     ({"op": "progress", "args": []}, "invalid"),
                     ({"op": "progress", "args": {"unknown": 1}}, "invalid"),
+                    ({"op": "progress", "args": {"message_text": "m"}}, "invalid"),
+                    ({"op": "complete", "args": {"result_text": "[1"}}, "invalid"),
+                    ({"op": "complete", "args": {"result_text": [1]}}, "invalid"),
                     ({"op": "progress", "args": {"percent": 101}}, "invalid"),
                     ({"op": "complete", "args": {"claim_next": {"lanes": ["l"]}}}, "invalid"),
                     ({"op": "release", "args": {"handle": "blh1_AAAA"}}, "bad_handle")):

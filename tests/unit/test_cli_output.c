@@ -98,6 +98,7 @@ static const struct {
     { "a body is the whole of an answer", &body_op, "{\"state\":\"x\",\"result\":{\"b\":[1, 2]}}", OUTPUT_TABLE, false, "{\"b\":[1,2]}\n" },
     { "a body that is a string is JSON", &body_op, "{\"result\":\"a\\n\"}", OUTPUT_TABLE, true, "\"a\\n\"\n" },
     { "a body of bytes is those bytes", &body_op, "{\"result_base64\":\"G1sK\"}", OUTPUT_TABLE, false, "\x1b[\n" },
+    { "a body that is nested too deeply is its text", &body_op, "{\"result\":null,\"result_text\":\"[[1]]\"}", OUTPUT_TABLE, false, "[[1]]\n" },
     { "an answer without its body is a table", &body_op, "{\"state\":\"x\"}", OUTPUT_TABLE, false, "state  x\n" },
     { "as JSON a body is one field", &body_op, "{\"result\":1,\"state\":\"x\"}", OUTPUT_JSON, false, "{\"result\":1,\"state\":\"x\"}\n" },
     { "what is terse is its essence", &terse_op, "{\"namespace\":\"n\",\"durability\":\"x\"}", OUTPUT_TABLE, false, "n\n" },
