@@ -595,7 +595,8 @@ struct belay_executions {
 };
 
 /* Newest first without a state; with one, in the order in which their turn comes, or in
- * which they ended. */
+ * which they ended.  Progress, failure, cancellation and whether there is a result are not
+ * looked up for a list: those members are as if there were none. */
 BELAY_API BELAY_MUST_USE belay_rc belay_execution_list(
     struct belay *b, const struct belay_execution_filter *filter,
     struct belay_arena *arena, struct belay_executions *out, struct belay_error *err);

@@ -144,6 +144,8 @@ static int set_rest(struct op_maker *m, json_t *to, const struct belay_execution
 {
     int failed = op_set_text(to, "attempt_id", e->attempt_id);
 
+    failed |= json_object_set_new(to, "progress", progress_of(e));
+    failed |= json_object_set_new(to, "failure", failure_of(e));
     failed |= op_set_text(to, "creator", e->creator);
     failed |= op_set_text(to, "key", e->key);
     failed |= op_set_bool(to, "has_result", e->has_result);
@@ -177,8 +179,6 @@ json_t *op_json_execution(struct op_maker *m, const struct belay_execution *e,
     failed |= op_set_text(to, "flow", e->flow);
     failed |= op_set_text(to, "session", e->session);
     failed |= op_set_text(to, "process", e->process);
-    failed |= json_object_set_new(to, "progress", progress_of(e));
-    failed |= json_object_set_new(to, "failure", failure_of(e));
     if (whole)
         failed |= set_rest(m, to, e);
     return op_whole(to, failed);

@@ -1,5 +1,6 @@
 /* Looking at executions. */
 #include "api/op_execution.h"
+#include "api/op_follow.h"
 #include "base/clock.h"
 
 /* --- one --- */
@@ -100,15 +101,15 @@ belay_rc op_attempts(const struct op_call *call, json_t **out, struct belay_erro
 
 /* --- many --- */
 
-belay_rc op_ls(const struct op_call *call, json_t **out, struct belay_error *err)
+static belay_rc read_filter(const struct op_call *call, struct belay_arena *a,
+                            struct belay_execution_filter *out, struct belay_error *err)
 {
-    struct belay_arena arena CLEANUP(arena_release) = { 0 };
     const struct op_value *state = op_get(call, "state");
     const struct belay_tag *tags = NULL;
-    struct op_maker m = { .err = err };
-    struct belay_executions found = { 0 };
-    struct belay_execution_filter filter = {
-        .size = sizeof(filter),
+    size_t n = 0;
+
+    *out = (struct belay_execution_filter){
+        .size = sizeof(*out),
         .state = state ? 1 + op_read_name(op_state_names, state->text) : 0,
         .lane = op_str(call, "lane"),
         .created_from_ms = op_number(call, "created_from", 0),
@@ -116,23 +117,56 @@ belay_rc op_ls(const struct op_call *call, json_t **out, struct belay_error *err
         .limit = (size_t)op_get(call, "limit")->number,
         .cursor = op_str(call, "cursor"),
     };
-    size_t n = 0;
-
-    belay_rc rc = op_tags(call, "tag", &arena, &tags, &n, err);
+    belay_rc rc = op_tags(call, "tag", a, &tags, &n, err);
     if (rc == BELAY_OK && n > 0) {
-        filter.tag_key = tags[0].key;
-        filter.tag_value = tags[0].value;
+        out->tag_key = tags[0].key;
+        out->tag_value = tags[0].value;
     }
-    if (rc == BELAY_OK)
-        rc = exec_list(&call->belay->site, &filter, &arena, &found, err);
+    return rc;
+}
+
+/* One page behind the others.  The cursor of where it ended is in the filter, NULL at the
+ * end of the list. */
+static belay_rc add_page(const struct op_call *call,
+                         struct belay_execution_filter *filter, struct buf *cursor,
+                         json_t *items, struct op_maker *m)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct belay_executions found = { 0 };
+    belay_rc rc = exec_list(&call->belay->site, filter, &arena, &found, m->err);
+
     if (rc)
         return rc;
-    json_t *items = json_array();
-    int failed = 0;
-    for (size_t i = 0; i < found.n; i++)
-        failed |=
-            json_array_append_new(items, op_json_execution(&m, &found.items[i], false));
-    return op_made_pages(&m, items, failed, found.next_cursor, out);
+    for (size_t i = 0; i < found.n; i++) {
+        if (json_array_append_new(items, op_json_execution(m, &found.items[i], false)))
+            return m->rc ? m->rc : err_no_memory(m->err, "the list");
+    }
+    filter->limit -= found.n;
+    filter->cursor = NULL;
+    return op_keep_cursor(cursor, found.next_cursor, &filter->cursor, m->err);
+}
+
+/* Where few match, a page looks at so many and is short.  A program goes on by the cursor;
+ * people and scripts would take it for the whole list. */
+belay_rc op_ls(const struct op_call *call, json_t **out, struct belay_error *err)
+{
+    struct belay_arena arena CLEANUP(arena_release) = { 0 };
+    struct buf cursor CLEANUP(buf_release) = { 0 };
+    json_t *items CLEANUP(json_decrefp) = json_array();
+    struct op_maker m = { .err = err };
+    struct belay_execution_filter filter;
+    belay_rc rc = read_filter(call, &arena, &filter, err);
+
+    if (rc == BELAY_OK && !items)
+        rc = err_no_memory(err, "the list");
+    while (rc == BELAY_OK) {
+        rc = add_page(call, &filter, &cursor, items, &m);
+        if (!call->fills_pages || filter.limit == 0 || !filter.cursor)
+            break;
+    }
+    if (rc)
+        return rc;
+    return op_made_pages(&m, json_incref(items), 0, filter.cursor, out);
 }
 
 belay_rc op_lane_ls(const struct op_call *call, json_t **out, struct belay_error *err)
@@ -201,6 +235,20 @@ static bool has_ended(int state)
     return state >= (int)BELAY_STATE_COMPLETED;
 }
 
+/* An id that is none is told now, and not when those before it have ended. */
+static belay_rc look_at_all(const struct op_call *call, struct belay_error *err)
+{
+    belay_rc rc = BELAY_OK;
+    int state;
+
+    for (size_t i = 0; rc == BELAY_OK && i < call->n_values; i++) {
+        if (strcmp(call->values[i].arg->name, "id") == 0)
+            rc = wait_for_one(call, (const char *)call->values[i].text.ptr, 0, &state,
+                              err);
+    }
+    return rc;
+}
+
 belay_rc op_wait(const struct op_call *call, json_t **out, struct belay_error *err)
 {
     const struct belay_clock *clock = &call->belay->config.clock;
@@ -211,6 +259,7 @@ belay_rc op_wait(const struct op_call *call, json_t **out, struct belay_error *e
     belay_rc rc = BELAY_OK;
     int failed = 0;
 
+    rc = look_at_all(call, err);
     if (timeout && !__builtin_mul_overflow(timeout->number, 1000, &length_us) &&
         length_us < INT64_MAX - now_us)
         deadline_us = now_us + length_us;

@@ -172,6 +172,8 @@ struct op_call {
     int64_t frame_seq; /* of `frame`: the number by which a worker tells repeats; the
                           caller's own is for readers then.  0: the caller's tells them */
     bool is_quiet;     /* remarks are not wanted */
+    bool fills_pages;  /* a page that ends before its limit ends the list: who reads it
+                          does not see that it could go on */
 };
 
 /* What an operation that needs a store works on.  An argument called `url` names the

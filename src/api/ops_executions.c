@@ -278,7 +278,8 @@ const struct operation ops_execution[9] = {
       .summary = "List executions",
       .details =
           "Newest first; with --state in the order in which their turn comes, or "
-          "in which they ended.",
+          "in which they ended. With --json a page may be short and still have a "
+          "next_cursor.",
       .args = ls_args,
       .n_args = COUNT_OF(ls_args),
       .scope = OP_SCOPE_READ,

@@ -155,6 +155,7 @@ static belay_rc ask(const struct cli *cli, struct request *r, struct belay *b,
         .work = work_run,
         .runner = ends->stopper.has_relay ? &runner : NULL,
         .is_quiet = r->quiet,
+        .fills_pages = r->output != OUTPUT_JSON,
     };
     if (r->socket)
         return job_ask(r->socket, r->op, r->values, r->n_values, result, err);

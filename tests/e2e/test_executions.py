@@ -389,6 +389,7 @@ def _():
     answer("cancel", third, "--store", url)
     same(told(url, "wait", first, third)[0], 1)
     same(refused(url, "wait", first, "exe_none")[:2], (3, "not_found"))
+    same(refused(url, "wait", submit(url), "exe_none")[:2], (3, "not_found"))  # at once
     same(answer("wait", first, "--store", url).splitlines()[1].split(), [first, "completed"])
 
 
@@ -561,6 +562,47 @@ def _():
     same(answer("show", ids[0], "-q", "--store", url), "waiting\n")
     same(refused(url, "show", "exe_none")[:2], (3, "not_found"))
     same(refused(url, "renew", "--handle", "nonsense")[:2], (2, "bad_handle"))
+
+
+@case("a list for people and scripts goes on to its limit where few match")
+def _():
+    url = store()
+    rare = [submit(url, lane="rare") for _ in range(3)]
+    for _ in range(2):
+        answer("submit-batch", "-", "-q", "--store", url,
+               **piped(json.dumps([{"lane": "common"}] * 1000)))
+    rare += [submit(url, lane="rare") for _ in range(2)]
+    newest = rare[::-1]
+    same(answer("ls", "--lane", "rare", "-q", "--store", url).split(), newest)
+    same(len(answer("ls", "--lane", "rare", "--store", url).splitlines()), 6)
+    same([json.loads(line)["id"] for line in answer(
+        "ls", "--lane", "rare", "--output", "jsonl", "--store", url).splitlines()], newest)
+    ran = belay("ls", "--lane", "rare", "--limit", "4", "--store", url)
+    same([line.split()[0] for line in ran.stdout.decode().splitlines()[1:]], newest[:4])
+    cursor = ran.stderr.split()[-1].decode()
+    same(answer("ls", "--lane", "rare", "-q", "--cursor", cursor, "--store", url).split(),
+         newest[4:])
+    found, cursor, pages = [], (), 0
+    while cursor is not None:  # programs get pages, which may be short
+        page = ask(url, "ls", "--lane", "rare", *cursor)
+        found += [e["id"] for e in page["items"]]
+        cursor = page["next_cursor"] and ("--cursor", page["next_cursor"])
+        pages += 1
+    same((found, pages), (newest, 3))
+
+
+@case("a list says nothing about what it does not look up")
+def _():
+    url = store()
+    failed = submit(url)
+    held = claim(url)
+    answer("progress", "--percent", "5", "--handle", held["handle"], "--store", url)
+    answer("fail", "--class", "permanent", "--message", "m", "--handle", held["handle"],
+           "--store", url)
+    item, = ask(url, "ls")["items"]
+    same((item["id"], "failure" in item, "progress" in item), (failed, False, False))
+    whole = ask(url, "show", failed)
+    same((whole["failure"]["class"], whole["progress"]["percent"]), ("permanent", 5))
 
 
 @case("a lost lease is taken over after the grace, and its holder is told")
