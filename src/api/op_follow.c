@@ -26,11 +26,15 @@ belay_rc op_followed(belay_rc rc, const char *cursor, json_t **out,
 
 /* --- frames --- */
 
+#define PAGE_USUAL 100
+
 struct log_walk {
     const struct op_call *call;
     struct belay_frame_request request;
+    int64_t left; /* of the limit, where it is followed */
     bool follows;
-    bool pinned; /* to one attempt */
+    bool pinned;  /* to one attempt */
+    bool trimmed; /* some frames are not kept any more */
     bool over;
 };
 
@@ -65,20 +69,51 @@ static void go_on(struct log_walk *w, const struct belay_frames *page)
     }
 }
 
+/* The next attempt may have yet to begin; there will be no other one behind it. */
+static belay_rc check_attempt(const struct log_walk *w, const struct belay_frames *page,
+                              struct belay_error *err)
+{
+    int64_t after = w->request.attempt - page->attempts;
+
+    if (!w->pinned || after < 0 || (after == 0 && !page->terminal) ||
+        (w->follows && !page->terminal))
+        return BELAY_OK;
+    belay_rc rc = err_reason(err, BELAY_NOT_FOUND, "attempt",
+                             "execution %s: there is no attempt %lld",
+                             w->request.execution_id, (long long)w->request.attempt);
+    err_entity(err, bytes_str(w->request.execution_id));
+    return rc;
+}
+
+/* Frames of an attempt have no gaps but where they were removed. */
+static belay_rc read_page(struct log_walk *w, struct belay_arena *a,
+                          struct belay_frames *out, struct belay_error *err)
+{
+    belay_rc rc = exec_frames(&w->call->belay->site, &w->request, a, out, err);
+
+    if (rc == BELAY_OK)
+        rc = check_attempt(w, out, err);
+    if (rc == BELAY_OK && out->n > 0 && out->items[0].seq > w->request.after_seq + 1)
+        w->trimmed = true;
+    return rc;
+}
+
 static belay_rc log_page(struct log_walk *w, struct op_maker *m)
 {
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct belay_frames page = { 0 };
-    belay_rc rc =
-        exec_frames(&w->call->belay->site, &w->request, &arena, &page, m->err);
+    belay_rc rc = read_page(w, &arena, &page, m->err);
 
-    for (size_t i = 0; rc == BELAY_OK && i < page.n; i++) {
+    for (size_t i = 0; rc == BELAY_OK && i < page.n && w->left > 0; i++) {
         w->request.after_seq = page.items[i].seq;
-        if (is_wanted(w->call, page.items[i].kind))
-            rc = op_emit(w->call, m, op_json_frame(&page.items[i]));
+        if (!is_wanted(w->call, page.items[i].kind))
+            continue;
+        rc = op_emit(w->call, m, op_json_frame(&page.items[i]));
+        w->left--;
     }
     if (rc == BELAY_OK && page.n == 0)
         go_on(w, &page);
+    w->over = w->over || w->left == 0;
     return rc;
 }
 
@@ -92,7 +127,13 @@ static belay_rc follow_log(struct log_walk *w, json_t **out, struct belay_error 
     w->request.wait_ms = w->follows ? FOLLOW_WAIT_MS : 0;
     while (rc == BELAY_OK && !w->over)
         rc = log_page(w, &m);
-    return op_followed(rc, NULL, out, err);
+    rc = op_followed(rc, NULL, out, err);
+    if (rc == BELAY_OK && op_set_bool(*out, "trimmed", w->trimmed)) {
+        json_decref(*out);
+        *out = NULL;
+        rc = err_no_memory(err, "the answer");
+    }
+    return rc;
 }
 
 /* One page, for who asks for pages. */
@@ -101,7 +142,7 @@ static belay_rc log_answer(struct log_walk *w, json_t **out, struct belay_error 
     struct belay_arena arena CLEANUP(arena_release) = { 0 };
     struct op_maker m = { .err = err };
     struct belay_frames page = { 0 };
-    belay_rc rc = exec_frames(&w->call->belay->site, &w->request, &arena, &page, err);
+    belay_rc rc = read_page(w, &arena, &page, err);
 
     if (rc)
         return rc;
@@ -121,6 +162,7 @@ static belay_rc log_answer(struct log_walk *w, json_t **out, struct belay_error 
     failed |= op_set_i64(result, "frame_count", page.frame_count);
     failed |= op_set_bool(result, "closed", page.closed);
     failed |= op_set_text(result, "closed_reason", page.closed_reason);
+    failed |= op_set_bool(result, "trimmed", w->trimmed);
     return op_made(&m, result, failed, out);
 }
 
@@ -132,8 +174,9 @@ belay_rc op_logs(const struct op_call *call, json_t **out, struct belay_error *e
                      .execution_id = op_str(call, "id"),
                      .attempt = op_number(call, "attempt", -1),
                      .after_seq = op_number(call, "after", 0),
-                     .limit = (size_t)op_get(call, "limit")->number,
+                     .limit = (size_t)op_number(call, "limit", PAGE_USUAL),
                      .cancel = call->cancel },
+        .left = op_number(call, "limit", INT64_MAX),
         .follows = op_get(call, "follow") != NULL,
         .pinned = op_get(call, "attempt") != NULL,
     };
@@ -163,7 +206,7 @@ static belay_rc read_request(const struct op_call *call, struct belay_arena *a,
         .after = op_str(call, "after"),
         .execution_id = op_str(call, "execution"),
         .filter = n > 0 ? filter : NULL,
-        .limit = (size_t)op_get(call, "limit")->number,
+        .limit = (size_t)op_number(call, "limit", PAGE_USUAL),
         .cancel = call->cancel,
     };
     for (size_t i = 0; i < call->n_values; i++) {
@@ -191,16 +234,18 @@ static belay_rc follow_events(const struct op_call *call,
                               struct belay_error *err)
 {
     struct buf cursor CLEANUP(buf_release) = { 0 };
+    int64_t left = op_number(call, "limit", INT64_MAX);
     struct op_maker m = { .err = err };
     belay_rc rc = BELAY_OK;
 
     request->wait_ms = FOLLOW_WAIT_MS;
-    request->limit = FOLLOW_PAGE;
-    while (rc == BELAY_OK) {
+    while (rc == BELAY_OK && left > 0) {
         struct belay_arena arena CLEANUP(arena_release) = { 0 };
         struct belay_events page = { 0 };
 
+        request->limit = left < FOLLOW_PAGE ? (size_t)left : FOLLOW_PAGE;
         rc = exec_events(&call->belay->site, request, &arena, &page, err);
+        left -= (int64_t)page.n;
         for (size_t i = 0; rc == BELAY_OK && i < page.n; i++)
             rc = op_emit(call, &m, op_json_event(&m, &page.items[i]));
         if (rc == BELAY_OK)

@@ -28,7 +28,7 @@ static const struct op_arg events_args[] = {
       .help = "only these" },
     ARG_TAG_FILTER("tag", "only of executions with this tag"),
     ARG_TEXT("execution", "ID", "only of this execution"),
-    ARG_LIMIT,
+    ARG_LIMIT_ANY("how many at most; 100 unless told, with -f no end"),
 };
 
 static const struct op_arg timers_args[] = {

@@ -12,6 +12,12 @@
         .name = "limit", .kind = OP_OPTION, .type = OP_I64, .min = 1, .max = 1000, \
         .placeholder = "N", .fallback = "100", .help = "how many at most"          \
     }
+/* Of what is also read to its end, where there is no limit unless told. */
+#define ARG_LIMIT_ANY(its_help)                                                    \
+    {                                                                              \
+        .name = "limit", .kind = OP_OPTION, .type = OP_I64, .min = 1, .max = 1000, \
+        .placeholder = "N", .help = (its_help)                                     \
+    }
 #define ARG_CURSOR                                                                  \
     {                                                                               \
         .name = "cursor", .kind = OP_OPTION, .type = OP_TEXT, .min = 1, .max = 512, \

@@ -174,7 +174,7 @@ static const struct op_arg logs_args[] = {
       .max = TIME_MAX_MS,
       .placeholder = "SEQ",
       .help = "only those behind this one" },
-    ARG_LIMIT,
+    ARG_LIMIT_ANY("how many at most; all unless told, as JSON 100"),
 };
 
 static const char *const submit_columns[] = { "id", "duplicate", NULL };

@@ -277,6 +277,8 @@ void output_remark(const struct operation *op, const json_t *answer, struct buf 
 {
     const json_t *cursor = json_object_get(answer, "next_cursor");
 
+    if (op->shape == OP_LIST && json_is_true(json_object_get(answer, "trimmed")))
+        buf_printf(out, "belay: %s: some of it is not kept any more\n", op->words);
     if (op->shape != OP_LIST || !json_is_string(cursor))
         return;
     buf_printf(out, "belay: %s: there is more; go on with %s ", op->words,

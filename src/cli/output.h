@@ -54,7 +54,8 @@ bool output_body(const struct operation *op, const json_t *value, struct buf *ou
 MUST_USE belay_rc output_line(const json_t *value, struct buf *out,
                               struct belay_error *err);
 
-/* Appends what people should know beside a list: how to get the rest of it. */
+/* Appends what people should know beside a list: that it lacks something, and how to get
+ * the rest of it. */
 void output_remark(const struct operation *op, const json_t *answer, struct buf *out);
 
 #endif /* CLI_OUTPUT_H */

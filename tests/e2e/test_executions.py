@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -430,6 +431,40 @@ def _():
     same([(f["seq"], f["kind"], f["caller_seq"]) for f in rest["items"]], [(3, "stderr", 5)])
     same([f for f in page["items"] if "caller_seq" in f], [])
     same(refused(url, "logs", "exe_none")[:2], (3, "not_found"))
+
+
+@case("logs say that some of it is gone, that an attempt is none, and keep to a limit")
+def _():
+    url = store()
+    identity = submit(url)
+    same(ask(url, "logs", identity, "--attempt", "0")["items"], [])  # it will begin
+    same(refused(url, "logs", identity, "--attempt", "1")[:3], (3, "not_found", "attempt"))
+    handle = claim(url)["handle"]
+    for n in range(5):
+        answer("frame", "--handle", handle, "--data", f"{n}\n", "--store", url)
+        answer("frame", "--handle", handle, "--data", "aside", "--kind", "event", "--store", url)
+    same(ask(url, "logs", identity)["trimmed"], False)
+    same(answer("logs", identity, "--limit", "2", "--kind", "stdout", "--store", url), "0\n1\n")
+    same(answer("logs", "-f", identity, "--limit", "3", "--kind", "stdout", "--store", url),
+         "0\n1\n2\n")
+    with sqlite3.connect(url.removeprefix("sqlite:")) as file:
+        same(file.execute("DELETE FROM belay_log WHERE stream LIKE ? AND seq <= 4",
+                          (f"%{identity}%",)).rowcount, 4)
+    file.close()
+    ran = belay("logs", identity, "--kind", "stdout", "--store", url)
+    same((ran.returncode, ran.stdout, ran.stderr),
+         (0, b"2\n3\n4\n", b"belay: logs: some of it is not kept any more\n"))
+    same(answer("logs", identity, "--after", "4", "--kind", "stdout", "--store", url),
+         "2\n3\n4\n")
+    same(belay("logs", identity, "-q", "--store", url).stderr, b"")
+    same(ask(url, "logs", identity)["trimmed"], True)
+    answer("complete", "--handle", handle, "--store", url)
+    for attempt in ("1", "7"):
+        same(refused(url, "logs", identity, "--attempt", attempt)[:2], (3, "not_found"))
+        same(belay("logs", "-f", identity, "--attempt", attempt, "--store", url).returncode, 3)
+    for limit in (1, 2):
+        same(len(answer("events", "-f", "--limit", str(limit), "--output", "jsonl", "--store",
+                        url).splitlines()), limit)
 
 
 @case("logs that are followed go on through the attempts, and end with the execution")

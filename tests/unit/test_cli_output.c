@@ -187,6 +187,8 @@ static void remarks(struct tap *t)
     static const struct { const struct operation *op; const char *answer, *want; } said[] = {
         { &list_op, "{\"items\":[],\"next_cursor\":\"a\\nb\"}", "belay: flow ls: there is more; go on with --cursor a\\nb\n" },
         { &list_op, "{\"items\":[],\"next_cursor\":null}", "" },
+        { &list_op, "{\"items\":[],\"trimmed\":true}", "belay: flow ls: some of it is not kept any more\n" },
+        { &list_op, "{\"items\":[],\"trimmed\":false}", "" },
         { &list_op, "{\"items\":[]}", "" },
         { &object_op, "{\"next_cursor\":\"a\"}", "" },
     };
