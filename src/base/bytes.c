@@ -264,11 +264,21 @@ static void append_escaped_byte(struct buf *b, uint8_t c)
     }
 }
 
+/* Whether b, which begins with a character, begins with one that ends a line or turns the
+ * direction of those behind it: U+2028 to U+202E, U+2066 to U+2069. */
+static bool is_turning(struct bytes b)
+{
+    return b.ptr[0] == 0xe2 &&
+           ((b.ptr[1] == 0x80 && b.ptr[2] >= 0xa8 && b.ptr[2] <= 0xae) ||
+            (b.ptr[1] == 0x81 && b.ptr[2] >= 0xa6 && b.ptr[2] <= 0xa9));
+}
+
 void buf_append_escaped(struct buf *b, struct bytes text)
 {
     while (text.len > 0) {
         size_t n = bytes_utf8_len(text);
-        bool plain = n > 0 && !is_control(text) && text.ptr[0] != '\\';
+        bool plain =
+            n > 0 && !is_control(text) && !is_turning(text) && text.ptr[0] != '\\';
 
         if (n == 0)
             n = 1;

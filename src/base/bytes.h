@@ -88,8 +88,9 @@ void buf_append_i64(struct buf *b, int64_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* Appends `text` with everything that could disturb a terminal or a log line made
- * visible: control characters, backslash and bytes that are not UTF-8 become \n, \t,
- * \r, \\ or \xNN. */
+ * visible: control characters, those that end a line or turn its direction (U+2028 to
+ * U+202E, U+2066 to U+2069), backslash and bytes that are not UTF-8 become \n, \t, \r, \\
+ * or \xNN. */
 void buf_append_escaped(struct buf *b, struct bytes text);
 
 static inline struct bytes buf_view(const struct buf *b)

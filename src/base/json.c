@@ -44,17 +44,36 @@ static belay_rc check_text(struct bytes text, struct belay_error *err)
     return BELAY_OK;
 }
 
-/* Jansson quotes the input in its message, so that it is escaped here. */
+/* Jansson's own message quotes the input, which may be a secret. */
+static const char *what_is_wrong(enum json_error_code code)
+{
+    static const struct {
+        enum json_error_code code;
+        const char *what;
+    } known[] = {
+        { json_error_premature_end_of_input, "the text ends too early" },
+        { json_error_end_of_input_expected, "something follows the value" },
+        { json_error_invalid_utf8, "bytes that are not UTF-8" },
+        { json_error_null_character, "U+0000 in a string" },
+        { json_error_null_byte_in_key, "U+0000 in a key" },
+        { json_error_duplicate_key, "a key that the object has already" },
+        { json_error_numeric_overflow, "a number that is too large" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(known); i++) {
+        if (known[i].code == code)
+            return known[i].what;
+    }
+    return "no JSON";
+}
+
 static belay_rc parse_failed(const json_error_t *e, struct belay_error *err)
 {
-    struct buf text CLEANUP(buf_release) = { 0 };
-
     /* Some failures to get memory set no message at all. */
     if (e->text[0] == '\0' || json_error_code(e) == json_error_out_of_memory)
         return err_no_memory(err, "JSON");
-    buf_append_escaped(&text, bytes_str(e->text));
-    return err_set(err, BELAY_INVALID, "JSON: line %d column %d: %.*s", e->line,
-                   e->column, (int)text.len, text.ptr ? (const char *)text.ptr : "");
+    return err_set(err, BELAY_INVALID, "JSON: line %d column %d: %s", e->line,
+                   e->column, what_is_wrong(json_error_code(e)));
 }
 
 /* In the C locale: Jansson aborts on a real where the program's locale has a decimal

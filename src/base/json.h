@@ -21,7 +21,8 @@
 /* Parses one JSON value of any kind.  The caller json_decref()s *out.
  *
  * `invalid` for more than max_len bytes (reason too_large, expected and actual are the
- * lengths) and, with a message that names line and column, for: anything malformed
+ * lengths) and, with a message that names line and column and repeats nothing of the text,
+ * for: anything malformed
  * or trailing, duplicate keys, U+0000 in a string or key, integers outside i64, reals
  * that overflow, bytes that are not UTF-8, nesting over JSON_DEPTH_MAX. */
 MUST_USE belay_rc json_read(struct bytes text, size_t max_len, json_t **out,

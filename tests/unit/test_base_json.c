@@ -127,6 +127,7 @@ static const struct bytes refused[] = {
     LIT(""), LIT(" \n"), LIT("\xef\xbb\xbf{}"), LIT("{} x"), LIT("1 2"), LIT("[1,]"),
     LIT("{\"a\":1,}"), LIT("[1"), LIT("[1]]"), LIT("[1}"), LIT("\"abc"), LIT("\"abc\\"),
     LIT("{1:2}"), LIT("{\"a\"}"), LIT("/* */ 1"), LIT("'a'"), LIT("True"), LIT("tru"),
+    LIT("{\"token\":hunter2}"), LIT("\"hunter2"), LIT("{} hunter2"), LIT("\"hunter2\\q\""),
     /* NUL bytes, and control characters in strings */
     LIT("1\0"), LIT("[1\0,2]"), LIT("[1,\0 2]"), LIT("\"a\0b\""), LIT("\"a\nb\""),
     /* escapes: unknown, cut, U+0000, surrogates without their other half */
@@ -135,14 +136,14 @@ static const struct bytes refused[] = {
     LIT("\"\\udc00\\ud800\""), LIT("\"\\ud800\\u0061\""),
     /* duplicate keys: plain, deep, and hidden by an escape */
     LIT("{\"a\":1,\"a\":1}"), LIT("[{\"x\":{\"a\":1,\"b\":2,\"a\":3}}]"),
-    LIT("{\"a\":1,\"\\u0061\":2}"),
+    LIT("{\"a\":1,\"\\u0061\":2}"), LIT("{\"hunter2\":1,\"hunter2\":2}"),
     /* numbers: out of range, then malformed */
     LIT("9223372036854775808"), LIT("-9223372036854775809"), LIT("1e400"), LIT("-1e400"),
     LIT("100000000000000000000000000000"), LIT("01"), LIT("+1"), LIT("1."), LIT(".5"),
     LIT("1e"), LIT("-"), LIT("0x10"), LIT("NaN"), LIT("-Infinity"),
     /* not UTF-8: truncated, overlong, a surrogate, above U+10FFFF, in keys and outside */
     LIT("\"\xe2\x82\""), LIT("\"\xe2\x82"), LIT("\"\xc0\x80\""), LIT("\"\xed\xa0\x80\""),
-    LIT("\"\xf4\x90\x80\x80\""), LIT("\"\xff\""), LIT("{\"\xff\":1}"), LIT("[1,\xff]"),
+    LIT("\"\xf4\x90\x80\x80\""), LIT("\"\xff\""), LIT("{\"\xff\":1}"), LIT("[1,\xff]"), LIT("\"hunter2\xff\""),
 };
 /* clang-format on */
 
@@ -166,7 +167,9 @@ static void test_refused(struct tap *t)
         TAP_EQ(t, e.code, BELAY_INVALID);
         TAP_STR(t, e.reason, "");
         TAP_OK(t, strstr(e.message, "line ") && strstr(e.message, "column "));
-        TAP_OK(t, bytes_is_id(bytes_str(e.message), sizeof(e.message))); /* one line */
+        TAP_OK(t,
+               !strstr(e.message, "hunter") && !strchr(e.message, '\'')); /* no quote */
+        TAP_OK(t, bytes_is_id(bytes_str(e.message), sizeof(e.message)));  /* one line */
         TAP_EQ(t, json_read(refused[i], MAX_LEN, &value, NULL), BELAY_INVALID);
         free(copy);
     }
@@ -576,7 +579,7 @@ int main(int argc, char **argv)
 {
     static const struct tap_case cases[] = {
         { "values are written in canonical form", test_canonical },
-        { "what is not one good value is refused", test_refused },
+        { "what is not one good value is refused, and not quoted", test_refused },
         { "a refusal names line and column", test_position },
         { "too many bytes are too_large", test_too_large },
         { "nesting is allowed to 32 and refused beyond", test_depth },

@@ -155,7 +155,7 @@ static void says_what_is_wrong(struct tap *t)
         { "flow submit --lane a --mode x y", "flow submit: --mode: must be one of fast, slow", "argument" },
         { "flow submit --lane a --max-items x y", "flow submit: --max-items: must be a whole number", "argument" },
         { "flow submit --lane a --lane 123456789 y", "flow submit: --lane: is longer than 8 bytes", "too_large" },
-        { "flow submit --lane a --payload { y", "flow submit: --payload: JSON: line 1 column 1: string or '}' expected near end of file", "" },
+        { "flow submit --lane a --payload { y", "flow submit: --payload: JSON: line 1 column 1: the text ends too early", "" },
         { "flow submit --lane a --payload @/nowhere/x y", "flow submit: --payload: cannot be opened: No such file or directory", "file" },
         { "flow submit --lane a --payload @ y", "flow submit: --payload: cannot be opened: No such file or directory", "file" },
         { "flow submit --lane a --token-file / y", "flow submit: --token-file: cannot be read: Is a directory", "file" },
