@@ -116,6 +116,9 @@ static belay_rc read_submission(const struct op_call *call, struct belay_arena *
             op_get(call, "retention") ? none_or(op_number(call, "retention", 0)) : 0,
     };
     belay_rc rc = refuse_zeros(call, err);
+    if (rc == BELAY_OK && op_get(call, "delay") && op_get(call, "run_at"))
+        rc = err_reason(err, BELAY_INVALID, "run_at",
+                        "--run-at: " OP_DELAY_GIVEN("--delay"));
     if (rc == BELAY_OK)
         rc = read_payload(call, a, out, err);
     if (rc == BELAY_OK)

@@ -42,6 +42,8 @@ json_t *op_json_error(const struct belay_error *err);
 /* Why a 0 is refused where that of a struct means "not given". */
 #define OP_ZERO_NO_LIMIT "must be above 0; leave it out for none"
 #define OP_ZERO_NO_KEY "must be above 0; leave the key out to have none remembered"
+/* Why a time is refused beside a delay. */
+#define OP_DELAY_GIVEN(delay) "not together with " delay ": both say when"
 
 /* A submission as POST /v1/executions has it.  Strings of *out are in the arena or in
  * `value`, which must live as long. */

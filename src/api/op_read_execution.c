@@ -187,6 +187,9 @@ static belay_rc read_numbers(struct op_reader *r, const json_t *value,
         rc = read_or_none(r, "", value, "max_reclaims", &out->max_reclaims);
     if (rc == BELAY_OK)
         rc = read_or_none(r, "", value, "retention_ms", &out->retention_ms);
+    if (rc == BELAY_OK && json_object_get(value, "delay_ms") &&
+        json_object_get(value, "run_at_ms"))
+        rc = op_field_wrong(r, "", "run_at_ms", OP_DELAY_GIVEN("delay_ms"));
     if (rc == BELAY_OK && priority > BELAY_PRIORITY_MAX)
         rc = op_field_wrong(r, "", "priority", "must be from 0 to 9000");
     out->priority = (int32_t)priority;

@@ -187,6 +187,10 @@ def _():
                                         "max_delay_ms": 1}}}):
         same(refused(url, "submit-batch", "-", **piped(json.dumps([{"lane": "l", **item}])))[:2],
              (2, "invalid"))
+    same(refused(url, "submit", "--lane", "l", "--delay", "1h", "--run-at", "5"),
+         (2, "invalid", "run_at"))
+    same(refused(url, "submit-batch", "-", **piped(json.dumps(
+        [{"lane": "l", "delay_ms": 1, "run_at_ms": 1}])))[:2], (2, "invalid"))
     ran = belay("submit", "--lane", "l", "--deadline", "0s", "--store", url)
     assert b"--deadline: must be above 0; leave it out for none" in ran.stderr, ran.stderr
     same(ask(url, "ls")["items"], [])

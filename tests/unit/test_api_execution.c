@@ -21,7 +21,7 @@ static void reads_submissions(struct tap *t)
     json_t *value CLEANUP(json_decrefp) = parsed(
         "{\"lane\":\"l\",\"kind\":\"k\",\"payload\":{\"b\":1,\"a\":[1.50]},"
         "\"priority\":7,"
-        "\"delay_ms\":1,\"run_at_ms\":2,\"deadline_ms\":3,\"attempt_timeout_ms\":4,"
+        "\"run_at_ms\":2,\"deadline_ms\":3,\"attempt_timeout_ms\":4,"
         "\"retry\":{\"backoff\":{\"type\":\"exponential\",\"initial_delay_ms\":5,"
         "\"max_delay_ms\":6,\"multiplier\":1.5,\"jitter\":false},"
         "\"retryable\":[\"timeout\"]},\"requires\":[\"gpu\",\"eu\"],\"tags\":{\"a\":"
@@ -38,7 +38,7 @@ static void reads_submissions(struct tap *t)
     TAP_STR(t, s.payload, "{\"a\":[1.5],\"b\":1}");
     TAP_OK(t, s.payload_is_json);
     TAP_EQ(t, s.priority, 7);
-    TAP_EQ(t, s.delay_ms, 1);
+    TAP_EQ(t, s.delay_ms, 0);
     TAP_EQ(t, s.run_at_ms, 2);
     TAP_EQ(t, s.deadline_ms, 3);
     TAP_EQ(t, s.attempt_timeout_ms, 4);
