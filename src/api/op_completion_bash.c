@@ -104,6 +104,9 @@ void op_completion_bash(struct buf *out, const struct op_table *t)
                         "            ;;\n"
                         "        -*) continue ;;\n"
                         "        esac\n"
+                        "        if [[ $at == help ]]; then\n" /* takes commands */
+                        "            at=''\n"
+                        "        fi\n"
                         "        next=${at:+$at }$word\n"
                         "        case $next in\n        ");
     op_append_known_words(out, t);
@@ -111,6 +114,9 @@ void op_completion_bash(struct buf *out, const struct op_table *t)
                         "        *) break ;;\n"
                         "        esac\n"
                         "    done\n"
+                        "    if [[ $at == help ]]; then\n"
+                        "        at=''\n"
+                        "    fi\n"
                         "    case $at:$prev in\n");
     for (size_t i = 0; i < t->n_globals; i++) {
         if (t->globals[i].kind != OP_OPTION)

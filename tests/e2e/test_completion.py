@@ -76,6 +76,16 @@ def _():
          ["version"])
 
 
+@case("bash completes the commands that help is asked for")
+def _():
+    script = answer("completion", "bash")
+    for words, offered in ((["help", "wo"], ["work"]), (["help", ""], FIRST_WORDS),
+                           (["help", "epoch", "ra"], ["raise"]), (["help", "--"], OPTIONS),
+                           (["--json", "help", "epo"], ["epoch"])):
+        same((words, run("bash", "-uc", BASH, "bash", script, *words).split()),
+             (words, offered))
+
+
 @case("a double dash ends completion")
 def _():
     script = answer("completion", "bash")
