@@ -34,6 +34,7 @@ struct run {
     struct belay_error err;
     enum tally
         by_verb; /* how the job ended its attempt itself; TALLY_COUNT: it did not */
+    const char *said; /* how the log calls that */
 };
 
 /* What other threads have decided. */

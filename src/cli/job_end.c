@@ -232,7 +232,7 @@ static void log_end(struct run *r, const struct ending *e, enum tally how)
     const struct log_field fields[] = {
         log_text("execution", bytes_str(r->work->execution_id)),
         log_number("attempt", r->work->attempt),
-        log_text("end", bytes_str(names[how])),
+        log_text("end", bytes_str(r->by_verb != TALLY_COUNT ? r->said : names[how])),
         log_text("message", bytes_str(e->message)),
     };
     bool is_wrong = how == TALLY_LOST || e->is_short;

@@ -6,18 +6,19 @@
 #define ENCODED "_base64"
 #define AS_TEXT "_text" /* JSON that is nested too deeply for a request */
 
+/* clang-format off */
 static const struct verb verbs[] = {
-    { "renew", TALLY_COUNT, { "handle", "lease" } },
-    { "progress", TALLY_COUNT, { "handle", "percent", "message" } },
-    { "frame",
-      TALLY_COUNT,
-      { "handle", "kind", "mode", "data", "seq", "frame_type", "correlation" } },
-    { "complete", TALLY_COMPLETED, { "handle", "result" } },
-    { "fail", TALLY_FAILED, { "handle", "class", "message", "detail" } },
-    { "abort", TALLY_FAILED, { "handle", "reason" } },
-    { "delay", TALLY_RELEASED, { "handle", "for", "until" } },
-    { "release", TALLY_RELEASED, { "handle" } },
+    { "renew",    TALLY_COUNT,     NULL,        { "handle", "lease" } },
+    { "progress", TALLY_COUNT,     NULL,        { "handle", "percent", "message" } },
+    { "frame",    TALLY_COUNT,     NULL,        { "handle", "kind", "mode", "data", "seq",
+                                                  "frame_type", "correlation" } },
+    { "complete", TALLY_COMPLETED, "completed", { "handle", "result" } },
+    { "fail",     TALLY_FAILED,    "failed",    { "handle", "class", "message", "detail" } },
+    { "abort",    TALLY_FAILED,    "aborted",   { "handle", "reason" } },
+    { "delay",    TALLY_RELEASED,  "delayed",   { "handle", "for", "until" } },
+    { "release",  TALLY_RELEASED,  "released",  { "handle" } },
 };
+/* clang-format on */
 
 static const struct verb *verb_called(const char *name)
 {

@@ -5,10 +5,11 @@
 #include "cli/job.h"
 
 /* `args`: all that the command's may be given; `end`: what the attempt is counted as when
- * the verb ends it, TALLY_COUNT where it does not. */
+ * the verb ends it, TALLY_COUNT where it does not; `said`: how the log calls that. */
 struct verb {
     const char *name;
     enum tally end;
+    const char *said;
     const char *args[8];
 };
 

@@ -86,8 +86,10 @@ static belay_rc end_attempt(struct job_request *q, json_t **out)
         return call(q, 0, out); /* over already: the store knows whether it repeats */
     belay_rc rc = call(q, 0, out);
     if (rc == BELAY_OK) {
-        if (move(r, HOLD_ENDING, HOLD_OVER))
+        if (move(r, HOLD_ENDING, HOLD_OVER)) {
             r->by_verb = q->verb->end;
+            r->said = q->verb->said;
+        }
     } else if (job_is_lost_by(rc)) {
         job_lose(r, q->err);
     } else {

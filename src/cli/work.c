@@ -189,12 +189,12 @@ static belay_rc take_over(struct signals *s, struct belay_error *err)
     return err_reason(err, BELAY_UNAVAILABLE, "descriptors", "too many files are open");
 }
 
+/* They stay blocked: one that comes while the worker ends asks for what is done, and must
+ * not kill it before it has said so. */
 static void give_up_signals(struct signals *s)
 {
-    if (s->fd < 0)
-        return;
-    (void)close(s->fd);
-    (void)pthread_sigmask(SIG_SETMASK, &s->before, NULL);
+    if (s->fd >= 0)
+        (void)close(s->fd);
 }
 
 static belay_rc supervise(struct worker *w, int signals, struct belay_error *err)

@@ -567,6 +567,11 @@ def _():
                           for e in (failed, waits, back)))
         worker.signal(signal.SIGTERM)
         same(worker.result(), counts(5, completed=2, failed=1, released=2))
+        aborted = shell(at, f"{tool} abort --reason enough; exit 0")
+    with Worker(at) as worker:
+        worker.logs(f"event=job_ended execution={aborted} attempt=0 end=aborted")
+        worker.signal(signal.SIGTERM)
+        same(worker.result(), counts(1, failed=1))
     failure = show(at, failed)["failure"]
     same((failure["class"], failure["message"]), ("permanent", "mine"))
     for execution in (waits, back):
@@ -1135,6 +1140,17 @@ def _():
         assert not is_alive(job)
     found = show(at, execution)
     same((found["state"], found["retries"], found["reclaims"]), ("waiting", 0, 0))
+
+
+@case("signals that come while a worker ends change nothing")
+def _():
+    for _ in range(4):
+        at = store()
+        with Worker(at) as worker:
+            until(worker.left, "it runs")
+            while worker.process.poll() is None:
+                worker.signal(signal.SIGTERM)
+            same(worker.result(), counts())
 
 
 @case("jobs leave no zombies and no sockets behind")
