@@ -266,7 +266,7 @@ static void let_go(struct run *r, bool is_short, enum tally how, struct haul *ne
     if (was_admitted && !next)
         worker_unadmit(r->worker);
     if (!is_short)
-        worker_recover(r->worker);
+        r->worker->shortage.n = 0; /* it has let go of what it had */
     worker_next(r->job, is_short && how == TALLY_RELEASED ? TALLY_COUNT : how, next);
     worker_unlock(r->worker);
 }

@@ -181,7 +181,7 @@ static void hear_failure(struct run *r)
         r->not_run = why;
     } else { /* it runs */
         worker_lock(r->worker);
-        worker_recover(r->worker);
+        worker_began(r->worker);
         worker_unlock(r->worker);
     }
     close_fd(&r->child.failure);

@@ -11,13 +11,11 @@
 /* How many jobs may be claimed just now. */
 static size_t room_of(const struct worker *w)
 {
-    size_t room = w->plan.concurrency - w->n_running;
+    size_t room = worker_allows(w);
     int64_t left = w->plan.max_jobs - w->admitted;
 
     if (w->plan.max_jobs > 0 && (int64_t)room > left)
         room = left > 0 ? (size_t)left : 0;
-    if (w->shortage.n > 0 && room > 1) /* one tells whether it is over */
-        room = 1;
     return room;
 }
 
@@ -52,15 +50,15 @@ static size_t wait_for_room(struct worker *w, bool *is_alone)
         if (!w->is_closing && is_stuck(w))
             give_up_short(w);
         int64_t until = w->shortage.until_us;
-        bool is_short = worker_now(w) < until;
-        size_t room = w->is_closing || is_short ? 0 : room_of(w);
+        bool is_pausing = worker_now(w) < until;
+        size_t room = w->is_closing ? 0 : room_of(w);
         bool is_closing = w->is_closing;
         *is_alone = w->n_running == 0;
         w->admitted += (int64_t)room;
         worker_unlock(w);
         if (room > 0 || is_closing)
             return room;
-        worker_rest(w, &w->claimer, is_short ? until : DEADLINE_NONE);
+        worker_rest(w, &w->claimer, is_pausing ? until : DEADLINE_NONE);
     }
 }
 

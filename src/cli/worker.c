@@ -124,12 +124,24 @@ void worker_assign(struct job *j, struct haul *h, const struct belay_work *work)
     worker_post(j->wake);
 }
 
+/* How many processes of jobs there are. */
+static size_t count_processes(const struct worker *w)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < w->plan.concurrency; i++)
+        n += w->jobs[i].group != 0;
+    return n;
+}
+
 void worker_fall_short(struct job *j, const char *message)
 {
     struct shortage *s = &j->worker->shortage;
     int64_t now = worker_now(j->worker);
 
     (void)snprintf(s->message, sizeof(s->message), "%s", message);
+    s->is_on = true;
+    s->most = count_processes(j->worker);
     if (j->worker->claiming) /* it would be given the same work at once */
         belay_cancel_trigger(j->worker->claiming);
     if (now < s->until_us) /* claimed together with one that failed before */
@@ -139,12 +151,31 @@ void worker_fall_short(struct job *j, const char *message)
     s->until_us = now + s->pause_us;
 }
 
-void worker_recover(struct worker *w)
+void worker_began(struct worker *w)
 {
-    if (w->shortage.n == 0)
+    struct shortage *s = &w->shortage;
+    size_t n = count_processes(w);
+
+    s->n = 0;
+    if (!s->is_on || n <= s->most)
         return;
-    w->shortage = (struct shortage){ .n = 0 };
+    s->most = n;
+    s->is_on = n < w->plan.concurrency;
+    s->pause_us = s->is_on ? worker_backoff(0) : 0;
+    s->until_us = s->is_on ? worker_now(w) + s->pause_us : 0;
     parker_wake(&w->claimer);
+}
+
+size_t worker_allows(const struct worker *w)
+{
+    const struct shortage *s = &w->shortage;
+    size_t most = w->plan.concurrency;
+
+    if (s->is_on)
+        most = s->most + (worker_now(w) >= s->until_us);
+    if (most > w->plan.concurrency)
+        most = w->plan.concurrency;
+    return most > w->n_running ? most - w->n_running : 0;
 }
 
 void worker_next(struct job *j, enum tally how, struct haul *h)

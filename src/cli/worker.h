@@ -76,11 +76,14 @@ struct job {
 };
 
 /* Of something of the worker's own (descriptors, processes, memory), so that work which
- * was claimed could not be started. */
+ * was claimed could not be started.  As many as ran then may run, and after a pause one
+ * more, to see whether there is room again. */
 struct shortage {
-    unsigned n; /* how often in a row nothing could be started; 0: there is none */
-    int64_t pause_us; /* the last pause */
-    int64_t until_us; /* nothing is claimed until then */
+    bool is_on;
+    unsigned n;       /* how often in a row nothing could be started */
+    size_t most;      /* so many have run */
+    int64_t pause_us; /* the last one */
+    int64_t until_us; /* its end */
     char message[256];
 };
 
@@ -131,10 +134,12 @@ struct belay_claim_policy worker_policy(const struct worker *w, size_t max);
 
 /* An attempt begins in a free slot; takes over one reference of the haul. */
 void worker_assign(struct job *j, struct haul *h, const struct belay_work *work);
-/* Its work cannot be started: nothing is claimed for a while. */
+/* Its work cannot be started: less is claimed for a while. */
 void worker_fall_short(struct job *j, const char *message);
-/* A job was started, or ended and let go of what it had. */
-void worker_recover(struct worker *w);
+/* A job runs. */
+void worker_began(struct worker *w);
+/* For how many jobs there is room, by what was short. */
+size_t worker_allows(const struct worker *w);
 /* The slot is free again, or has the next one (may be NULL); the old haul is let go.
  * TALLY_COUNT: it does not count. */
 void worker_next(struct job *j, enum tally how, struct haul *h);

@@ -419,11 +419,11 @@ def _():
     same(drain(at, "--concurrency", "4"), counts(4, completed=4))
 
 
-def without_descriptors(worker):
-    """Lets the worker open nothing more; returns the limits that were."""
+def without_descriptors(worker, but=0):
+    """Lets the worker open so few more; returns the limits that were."""
     most = max(int(fd) for fd in os.listdir(f"/proc/{worker.pid}/fd"))
     most_ever = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (most + 1, most_ever))
+    return resource.prlimit(worker.pid, resource.RLIMIT_NOFILE, (most + 1 + but, most_ever))
 
 
 @case("a worker short of descriptors gives back what it cannot start, and starts it later")
@@ -452,8 +452,26 @@ def _():
              [("initial", "ended_success")])
         same(stream(at, execution, "stdout"), b"run\n")
     # a pause before every attempt to start something again: no loop without end
-    gone = [e for e in ask(at, "events", "--type", "released", "--limit", "1000")["items"]]
+    gone = ask(at, "events", "--type", "released", "--limit", "1000")["items"]
     assert len(gone) < 40, len(gone)
+
+
+@case("a worker short of descriptors runs as many jobs as it can, and seldom tries more")
+def _():
+    at = store()
+    if not at[1].startswith("sqlite:"):
+        return
+    with Worker(at, "--concurrency", "8", "--max", "20") as worker:
+        until(worker.left, "it runs")
+        time.sleep(0.5)  # its threads have opened what they need
+        without_descriptors(worker, but=18)
+        path = pathlib.Path(scratch("batch"))
+        path.write_text(json.dumps([{"lane": "l", "payload": {"argv": ["sleep", "0.2"]}}] * 20),
+                        encoding="utf-8")
+        ask(at, "submit-batch", str(path))
+        same(worker.result(), counts(20, completed=20))
+    gone = ask(at, "events", "--type", "released", "--limit", "1000")["items"]
+    assert 0 < len(gone) < 40, len(gone)
 
 
 @case("--drain ends when nothing can be started, and the work stays")
