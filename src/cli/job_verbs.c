@@ -43,8 +43,8 @@ static belay_rc answer_repeated(struct job_request *q, json_t **out)
 }
 
 /* Frames of a job go between those of its output, which the worker numbers: it gives this
- * one the next number, once and for all unless it is refused.  The job's own tell whether it was appended before,
- * and are what readers see. */
+ * one the next number, once and for all unless it is refused.  The job's own tell whether it
+ * was appended before, and are what readers see. */
 static belay_rc append_frame(struct job_request *q, json_t **out)
 {
     struct output *o = &q->run->output;
