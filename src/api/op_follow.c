@@ -26,8 +26,6 @@ belay_rc op_followed(belay_rc rc, const char *cursor, json_t **out,
 
 /* --- frames --- */
 
-#define PAGE_USUAL 100
-
 struct log_walk {
     const struct op_call *call;
     struct belay_frame_request request;

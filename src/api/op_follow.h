@@ -5,6 +5,8 @@
 #include "api/op_json.h"
 
 #define FOLLOW_PAGE 500
+/* Of a page, where no limit was given. */
+#define PAGE_USUAL 100
 /* How long one call waits for something new; then it is made again. */
 #define FOLLOW_WAIT_MS ((int64_t)60 * 1000)
 

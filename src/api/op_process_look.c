@@ -2,14 +2,6 @@
 #include "api/op_follow.h"
 #include "api/op_process.h"
 
-static int64_t number_or(const struct op_call *call, const char *name,
-                         int64_t otherwise)
-{
-    const struct op_value *v = op_get(call, name);
-
-    return v ? v->number : otherwise;
-}
-
 /* --- events --- */
 
 /* Until the process has ended and everything was told, or told to stop. */
@@ -20,13 +12,16 @@ static belay_rc follow_events(const struct op_call *call,
     struct proc_site site = op_processes(call);
     struct op_maker m = { .err = err };
     bool follows = op_get(call, "follow") != NULL, over = false;
+    int64_t left = op_number(call, "limit", INT64_MAX);
     belay_rc rc = BELAY_OK;
 
-    request->limit = FOLLOW_PAGE;
-    while (rc == BELAY_OK && !over) {
+    while (rc == BELAY_OK && !over && left > 0) {
         struct belay_arena arena CLEANUP(arena_release) = { 0 };
         struct belay_process_events page = { 0 };
+
+        request->limit = left < FOLLOW_PAGE ? (size_t)left : FOLLOW_PAGE;
         rc = proc_events(&site, request, &arena, &page, err);
+        left -= (int64_t)page.n;
         for (size_t i = 0; rc == BELAY_OK && i < page.n; i++)
             rc = op_emit(call, &m, op_json_process_event(&m, &page.items[i]));
         if (rc)
@@ -53,10 +48,10 @@ belay_rc op_process_events(const struct op_call *call, json_t **out,
         .wakes_only = op_get(call, "wakes") != NULL,
         .process_id = op_str(call, "process"),
         .event_type = op_str(call, "type"),
-        .after = number_or(call, "after", 0),
-        .tail = number_or(call, "tail", 0),
-        .limit = (size_t)op_get(call, "limit")->number,
-        .wait_ms = number_or(call, "wait", 0),
+        .after = op_number(call, "after", 0),
+        .tail = op_number(call, "tail", 0),
+        .limit = (size_t)op_number(call, "limit", PAGE_USUAL),
+        .wait_ms = op_number(call, "wait", 0),
         .cancel = call->cancel,
     };
 
@@ -91,7 +86,7 @@ belay_rc op_process_await(const struct op_call *call, json_t **out,
     const struct belay_process *p = NULL;
     struct op_maker m = { .err = err };
     belay_rc rc = proc_await(&site, op_str(call, "process"),
-                             number_or(call, "timeout", (int64_t)24 * 60 * 60 * 1000),
+                             op_number(call, "timeout", (int64_t)24 * 60 * 60 * 1000),
                              call->cancel, &arena, &p, err);
 
     if (rc)
@@ -120,7 +115,7 @@ belay_rc op_process_wakes(const struct op_call *call, json_t **out,
         .size = sizeof(page),
         .all = op_get(call, "all") != NULL,
         .process_id = op_str(call, "process"),
-        .after = number_or(call, "after", 0),
+        .after = op_number(call, "after", 0),
         .limit = (size_t)op_get(call, "limit")->number,
     };
     belay_rc rc = proc_wakes(&site, &page, &arena, &found, err);
@@ -156,15 +151,18 @@ static belay_rc follow_changes(const struct op_call *call,
 {
     struct proc_site site = op_processes(call);
     struct buf cursor CLEANUP(buf_release) = { 0 };
+    int64_t left = op_number(call, "limit", INT64_MAX);
     struct op_maker m = { .err = err };
     belay_rc rc = BELAY_OK;
 
     request->wait_ms = FOLLOW_WAIT_MS;
-    request->limit = FOLLOW_PAGE;
-    while (rc == BELAY_OK) {
+    while (rc == BELAY_OK && left > 0) {
         struct belay_arena arena CLEANUP(arena_release) = { 0 };
         struct belay_process_changes page = { 0 };
+
+        request->limit = left < FOLLOW_PAGE ? (size_t)left : FOLLOW_PAGE;
         rc = proc_changes(&site, request, &arena, &page, err);
+        left -= (int64_t)page.n;
         for (size_t i = 0; rc == BELAY_OK && i < page.n; i++)
             rc = op_emit(call, &m, op_json_process_change(&page.items[i]));
         if (rc == BELAY_OK)
@@ -183,7 +181,7 @@ belay_rc op_process_changes(const struct op_call *call, json_t **out,
     struct belay_change_request request = {
         .size = sizeof(request),
         .after = op_str(call, "after"),
-        .limit = (size_t)op_get(call, "limit")->number,
+        .limit = (size_t)op_number(call, "limit", PAGE_USUAL),
         .cancel = call->cancel,
     };
 

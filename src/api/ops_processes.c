@@ -104,7 +104,7 @@ static const struct op_arg events_args[] = {
       .type = OP_BOOL,
       .help = "only those whose wake is not settled" },
     ARG_DURATION("wait", "how long to wait while there is none"),
-    ARG_LIMIT,
+    ARG_LIMIT_ANY("how many at most; all unless told, as JSON 100"),
 };
 
 static const struct op_arg await_args[] = {
@@ -167,7 +167,7 @@ static const struct op_arg changes_args[] = {
       .max = 512,
       .placeholder = "C",
       .help = "only those behind this cursor" },
-    ARG_LIMIT,
+    ARG_LIMIT_ANY("how many at most; 100 unless told, with -f no end"),
 };
 
 static const struct op_arg delete_args[] = {

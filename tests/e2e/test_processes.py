@@ -175,6 +175,19 @@ def followed():
         same(follower.wait(timeout=10), 0)
 
 
+@case("what is followed ends at its limit")
+def limited():
+    url = store()
+    register(url)
+    register(url, "other")
+    for i in range(3):
+        ask(url, "process", "append", "p", "--type", "line", "--payload", str(i))
+    for limit in ("1", "2"):
+        for words in (["events", "p"], ["events", "p", "-f"], ["changes", "-f"]):
+            run = belay("process", *words, "--limit", limit, "--output", "jsonl", "--store", url)
+            same((run.returncode, len(run.stdout.splitlines())), (0, int(limit)))
+
+
 @case("an execution of a process ends in its log")
 def executions():
     url = store()

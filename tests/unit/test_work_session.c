@@ -343,7 +343,7 @@ static void invalid_sizes(struct work *w)
 {
     size_t max = (size_t)1 << 20;
     char *text = malloc(max + 2);
-    const char *nodes[18];
+    const char *nodes[18] = { NULL };
     struct belay_commit c = commit_of(nodes, COUNT_OF(nodes));
 
     memset(text, ' ', max + 1);
