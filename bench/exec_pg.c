@@ -1,8 +1,7 @@
-/* exec.pg - executions on PostgreSQL, claimed and completed by 100 in 4 callers and in 8,
- * each completing together with its next claim: executions a second, the better of both
- * (a slow disk wants more callers), against what pg-boss drains at its best of several
- * such settings.  ratio_c1: one by one, likewise, in one caller, against pg-boss the same
- * way.
+/* exec.pg - executions on PostgreSQL, claimed and completed by 100 in 4 callers, each
+ * completing together with its next claim: executions a second, against what pg-boss
+ * drains at its best.  ratio_c1: one by one, likewise, in one caller,
+ * against pg-boss the same way.
  *
  *     --peer pg-boss=JOBS_PER_S --peer pg-boss-c1=JOBS_PER_S
  *
@@ -15,62 +14,46 @@
 #include "peer.h"
 #include "pgserver.h"
 
-#define MOST_CALLERS 8
-#define POOL (MOST_CALLERS + 2) /* not all of them may hold picks at once */
+#define CALLERS 4
+#define POOL (CALLERS + 2) /* not all of them may hold picks at once */
 #define BATCH 100
 #define ROUNDS 5
-
-static const struct {
-    unsigned callers;
-    const char *field;
-} crews[] = { { 4, "per_s_4" }, { MOST_CALLERS, "per_s_8" } };
 
 enum { BEST, C1, PEERS };
 
 struct rates {
-    double disk[ROUNDS], batch[COUNT_OF(crews)][ROUNDS], one[ROUNDS];
+    double disk[ROUNDS], batch[ROUNDS], one[ROUNDS];
 };
-
-/* Lanes of their own, as other queues are measured. */
-static double drain_rate(struct belay *b, unsigned round, unsigned callers,
-                         unsigned batch, unsigned n)
-{
-    char lane[32];
-    const struct bench_drain d = {
-        .b = b, .lane = lane, .callers = callers, .batch = batch, .next = true
-    };
-
-    (void)snprintf(lane, sizeof(lane), "%u by %u/%u", callers, batch, round);
-    return bench_exec_rate(&d, n);
-}
 
 static bool measure(struct rates *r, unsigned i, const struct bench_pg *pg,
                     struct belay *b, bool smoke)
 {
+    char alone[32], many[32];
+
+    /* Lanes of their own, as other queues are measured. */
+    (void)snprintf(alone, sizeof(alone), "one/%u", i);
+    (void)snprintf(many, sizeof(many), "many/%u", i);
+    const struct bench_drain one = {
+        .b = b, .lane = alone, .callers = 1, .batch = 1, .next = true
+    };
+    const struct bench_drain batch = {
+        .b = b, .lane = many, .callers = CALLERS, .batch = BATCH, .next = true
+    };
+
     r->disk[i] = bench_fdatasync_rate(&pg->folder, smoke ? 0.05 : 0.5);
-    bool ok = r->disk[i] > 0;
-    for (size_t k = 0; k < COUNT_OF(crews) && ok; k++) {
-        r->batch[k][i] =
-            drain_rate(b, i, crews[k].callers, BATCH, smoke ? 1000 : 30000);
-        ok = r->batch[k][i] > 0;
-    }
-    r->one[i] = ok ? drain_rate(b, i, 1, 1, smoke ? 20 : 1500) : 0;
-    return r->one[i] > 0;
+    r->batch[i] = bench_exec_rate(&batch, smoke ? 1000 : 30000);
+    r->one[i] = bench_exec_rate(&one, smoke ? 20 : 1500);
+    return r->disk[i] > 0 && r->batch[i] > 0 && r->one[i] > 0;
 }
 
 static void report(struct buf *fields, const struct bench_peer *peers, struct rates *r,
                    unsigned rounds)
 {
-    double one = bench_median(r->one, rounds), best = 0, by[COUNT_OF(crews)];
+    double per_s = bench_median(r->batch, rounds), one = bench_median(r->one, rounds);
 
-    for (size_t k = 0; k < COUNT_OF(crews); k++) {
-        by[k] = bench_median(r->batch[k], rounds);
-        best = by[k] > best ? by[k] : best;
-    }
-    bench_field(fields, "ratio", best / peers[BEST].per_s);
+    bench_field(fields, "ratio", per_s / peers[BEST].per_s);
     bench_field(fields, "ratio_c1", one / peers[C1].per_s);
-    for (size_t k = 0; k < COUNT_OF(crews); k++)
-        bench_field(fields, crews[k].field, by[k]);
+    bench_field(fields, "per_s", per_s);
     bench_field(fields, "per_s_c1", one);
     bench_field(fields, "peer_per_s", peers[BEST].per_s);
     bench_field(fields, "peer_measured", peers[BEST].measured);
